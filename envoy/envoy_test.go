@@ -1,0 +1,72 @@
+package envoy_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/envoy"
+)
+
+func TestBootstrapAsShipped(t *testing.T) {
+	got, err := envoy.Bootstrap(envoy.Addresses{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{envoy.PoolCluster, envoy.ExtProcCluster, envoy.XDSCluster, "name: " + envoy.ExtProcFilter, "request_body_buffer_limit: 4194304"} {
+		if !bytes.Contains(got, []byte(name)) {
+			t.Errorf("bootstrap.yaml does not contain %q", name)
+		}
+	}
+	if envoy.BodyLimit != 4194304 {
+		t.Errorf("BodyLimit = %d, the route has 4194304", envoy.BodyLimit)
+	}
+	if !bytes.Contains(envoy.Cluster(), []byte("name: "+envoy.PoolCluster+"\n")) {
+		t.Errorf("cluster.yaml does not name %s", envoy.PoolCluster)
+	}
+}
+
+func TestBootstrapReplacesEveryAddress(t *testing.T) {
+	// Swapped on purpose: replacing one after the other would undo itself.
+	got, err := envoy.Bootstrap(envoy.Addresses{
+		Admin: "127.0.0.1:9002", Listener: "[::1]:80", ExtProc: "127.0.0.1:9901", XDS: "warmpath:9003",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shipped, err := envoy.Bootstrap(envoy.Addresses{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changed []string
+	before, after := strings.Split(string(shipped), "\n"), strings.Split(string(got), "\n")
+	for i := range before {
+		if before[i] != after[i] {
+			changed = append(changed, strings.TrimSpace(after[i]))
+		}
+	}
+	want := []string{
+		`address: {socket_address: {address: 127.0.0.1, port_value: 9002}}`,
+		`address: {socket_address: {address: "::1", port_value: 80}}`,
+		`- endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 9901}}}`,
+		`- endpoint: {address: {socket_address: {address: warmpath, port_value: 9003}}}`,
+	}
+	if strings.Join(changed, "\n") != strings.Join(want, "\n") {
+		t.Errorf("changed lines:\n%s\nwant:\n%s", strings.Join(changed, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestBootstrapRefusesAddresses(t *testing.T) {
+	for _, tt := range []struct{ address, want string }{
+		{"127.0.0.1", "want host:port"},
+		{"127.0.0.1:0", "want 1..65535"},
+		{"127.0.0.1:65536", "want 1..65535"},
+		{":9003", "want an IP address or a host name"},
+		{"a} #:9003", "want an IP address or a host name"},
+	} {
+		_, err := envoy.Bootstrap(envoy.Addresses{XDS: tt.address})
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "xds") {
+			t.Errorf("Bootstrap(XDS: %q) = %v, want an error with %q that names xds", tt.address, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package envoy_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/envoy"
+	"github.com/warmpath/warmpath/internal/envoybin"
+)
+
+// TestEnvoyAcceptsWhatWeShip runs the real Envoy's own check over every file.
+func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
+	bootstrap, err := envoy.Bootstrap(envoy.Addresses{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := envoy.Bootstrap(envoy.Addresses{Admin: "[::1]:1901", Listener: "0.0.0.0:80", ExtProc: "warmpath:9002", XDS: "[::1]:9003"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, config, refusal string
+	}{
+		{name: "bootstrap", config: string(bootstrap)},
+		{name: "bootstrap with other addresses", config: string(moved)},
+		{name: "bootstrap with tracing", config: uncommentTracing(t, string(bootstrap))},
+		{name: "cluster", config: withPool(string(bootstrap), string(envoy.Cluster()))},
+		{name: "cluster with the advice of its comment", config: withPool(string(bootstrap), uncommentAdvice(t, string(envoy.Cluster())))},
+		// The two that prove the check sees anything at all.
+		{name: "unknown field", config: strings.Replace(string(bootstrap), "failure_mode_allow:", "failure_mode_alow:", 1), refusal: "failure_mode_alow"},
+		{name: "no fallback", config: withPool(string(bootstrap), strings.Replace(string(envoy.Cluster()), "fallback_policy:", "x:", 1)), refusal: "fallback"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out, err := validate(t, tt.config)
+			switch {
+			case tt.refusal == "" && err != nil:
+				t.Errorf("Envoy refuses it: %v\n%s", err, out)
+			case tt.refusal != "" && (err == nil || !strings.Contains(out, tt.refusal)):
+				t.Errorf("want a refusal that names %q, got %v\n%s", tt.refusal, err, out)
+			case strings.Contains(strings.ToLower(out), "deprecated"):
+				t.Errorf("Envoy says:\n%s", out)
+			}
+		})
+	}
+}
+
+func validate(t *testing.T, config string) (string, error) {
+	t.Helper()
+	root, err := envoybin.ModuleRoot(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, _, err := envoybin.Find(t.Context(), envoybin.PlacesFrom(os.Getenv, root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "envoy.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "--disable-hot-restart", "-l", "warn", "-c", file).CombinedOutput()
+	return string(out), err
+}
+
+// withPool adds the pool's cluster to the static ones, where --mode validate
+// looks at it; what comes by xDS it never sees.
+func withPool(bootstrap, cluster string) string {
+	lines := strings.Split(strings.TrimRight(cluster, "\n"), "\n")
+	return bootstrap + "\n  - " + strings.Join(lines, "\n    ") + "\n"
+}
+
+// uncommentTracing does what the comment of bootstrap.yaml tells the user to do.
+func uncommentTracing(t *testing.T, bootstrap string) string {
+	t.Helper()
+	before, rest, ok := strings.Cut(bootstrap, "          # tracing:\n")
+	block, after, end := strings.Cut(rest, "\n\n")
+	if !ok || !end {
+		t.Fatal("bootstrap.yaml has no commented tracing block")
+	}
+	block = strings.ReplaceAll(block, "          # ", "          ")
+	collector := strings.Replace(`
+  - name: otlp
+    type: STRICT_DNS
+    connect_timeout: 1s
+    load_assignment:
+      cluster_name: otlp
+      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 4317}}}}]}]
+`, "\n", "", 1)
+	return before + "          tracing:\n" + block + "\n\n" + after + collector
+}
+
+// uncommentAdvice does the same with the indented block that ends cluster.yaml.
+func uncommentAdvice(t *testing.T, cluster string) string {
+	t.Helper()
+	before, block, ok := strings.Cut(cluster, "#   typed_extension_protocol_options:\n")
+	if !ok {
+		t.Fatal("cluster.yaml has no commented typed_extension_protocol_options")
+	}
+	return before + "typed_extension_protocol_options:\n" + strings.ReplaceAll(block, "#   ", "")
+}
