@@ -1,0 +1,136 @@
+package route
+
+import (
+	"github.com/warmpath/warmpath/internal/load"
+)
+
+// Request is what the choice depends on.
+type Request struct {
+	// Key is the prefix key; used if Keyed.
+	Key   uint64
+	Keyed bool
+	// Random is a uniform random number: the randomness of this one decision.
+	Random uint64
+}
+
+// Pick chooses an endpoint and reserves a slot there. The reservation holds
+// nothing if there are no endpoints. Pick never refuses a request.
+func (t *Table) Pick(r Request) (Decision, load.Reservation) {
+	d := Decision{
+		Strategy:   t.policy.Strategy,
+		Rank:       NoRank,
+		Candidates: len(t.candidates),
+		Membership: t.membership,
+	}
+	switch {
+	case len(t.candidates) == 0:
+		d.Reason = NoEndpoints
+		return d, load.Reservation{}
+	case len(t.candidates) == 1:
+		d.Reason = SingleCandidate
+		return t.take(d, 0, nil)
+	case t.policy.Strategy == Random:
+		d.Reason = ByRandom
+		return t.random(d, r.Random)
+	case t.policy.Strategy == PrefixAware && r.Keyed:
+		d.Key, d.Keyed = r.Key, true
+		return t.prefixAware(d)
+	case t.policy.Strategy == PrefixAware:
+		d.Reason = NoKey
+	default:
+		d.Reason = ByLeastOutstanding
+	}
+	return t.leastOutstanding(d, r.Random)
+}
+
+// take chooses candidate i whatever its load.
+func (t *Table) take(d Decision, i int, alternatives []string) (Decision, load.Reservation) {
+	c := &t.candidates[i]
+	r, seen := c.counter.Take()
+	d.Load = seen
+	d.choose(c.address, alternatives)
+	return d, r
+}
+
+// random chooses by weight; the further choices are the next draws.
+func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation) {
+	var alternatives [MaxChoices - 1]string
+	first := t.draw(random, -1)
+	second := t.draw(next(random), first)
+	alternatives[0] = t.candidates[second].address
+	return t.take(d, first, alternatives[:1])
+}
+
+// draw returns a candidate at random by weight, other than the one left out.
+func (t *Table) draw(random uint64, except int) int {
+	total := t.totalWeight
+	if except >= 0 {
+		total -= t.candidates[except].weight
+	}
+	mark := float64(random>>11) / (1 << 53) * total
+	last := 0
+	for i := range t.candidates {
+		if i == except {
+			continue
+		}
+		last = i
+		if mark -= t.candidates[i].weight; mark < 0 {
+			break
+		}
+	}
+	return last
+}
+
+// next is the following number of the sequence that a random number starts
+// (the splitmix64 step).
+func next(random uint64) uint64 {
+	random += 0x9e3779b97f4a7c15
+	random = (random ^ random>>30) * 0xbf58476d1ce4e5b9
+	random = (random ^ random>>27) * 0x94d049bb133111eb
+	return random ^ random>>31
+}
+
+// leastOutstanding chooses the least loaded candidate for its weight. Ties are
+// broken at random, because a fixed rule would send every router's next
+// request to the same endpoint.
+func (t *Table) leastOutstanding(d Decision, random uint64) (Decision, load.Reservation) {
+	for {
+		i, second, seen := t.leastLoaded(random)
+		r, before, ok := t.candidates[i].counter.Reserve(seen + 1)
+		if !ok { // others took its slots since; look again
+			continue
+		}
+		d.Load = before
+		d.choose(t.candidates[i].address, []string{t.candidates[second].address})
+		return d, r
+	}
+}
+
+// leastLoaded returns the candidate with the least load after one more request
+// for its weight, the load it saw there, and the runner-up.
+func (t *Table) leastLoaded(random uint64) (best, second int, seen int64) {
+	bestCost, secondCost := -1.0, -1.0
+	ties := uint64(0)
+	for i := range t.candidates {
+		c := &t.candidates[i]
+		outstanding := c.counter.Outstanding()
+		cost := float64(outstanding+1) / c.weight
+		wins := bestCost < 0 || cost < bestCost
+		if cost == bestCost {
+			// The k-th of equal candidates replaces the choice with chance 1/k.
+			ties++
+			random = next(random)
+			wins = random%(ties+1) == 0
+		} else if wins {
+			ties = 0
+		}
+		switch {
+		case wins:
+			second, secondCost = best, bestCost
+			best, bestCost, seen = i, cost, outstanding
+		case secondCost < 0 || cost < secondCost:
+			second, secondCost = i, cost
+		}
+	}
+	return best, second, seen
+}

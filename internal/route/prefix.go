@@ -1,0 +1,92 @@
+package route
+
+import (
+	"github.com/warmpath/warmpath/internal/load"
+)
+
+// prefixAware chooses the first of the key's homes that has room. When none
+// has, the least loaded candidate takes the request: a request is never
+// refused here, and queueing is the model server's.
+func (t *Table) prefixAware(d Decision) (Decision, load.Reservation) {
+	var homes [MaxChoices]int
+	n := t.index.Top(d.Key, homes[:])
+	for i := range n {
+		d.homes[i] = t.candidates[homes[i]].address
+	}
+	home := &t.candidates[homes[0]]
+	limits := t.bounds()
+	d.Bound = limits.of(home)
+	r, seen, ok := home.counter.Reserve(d.Bound)
+	d.HomeLoad = seen
+	if ok {
+		d.Reason, d.Rank, d.Load = Home, 0, seen
+		d.choose(home.address, d.homes[1:n])
+		return d, r
+	}
+	return t.overflow(d, limits, d.homes[:n])
+}
+
+// overflow walks the key's homes for the first with room. It is one scan for
+// the best-placed candidate that has room, whatever its rank.
+func (t *Table) overflow(d Decision, limits bounds, homes []string) (Decision, load.Reservation) {
+	for {
+		i := t.firstWithRoom(d.Key, limits)
+		if i < 0 {
+			if !t.allFull(limits) { // a slot came free behind the scan
+				continue
+			}
+			return t.saturated(d, limits, homes)
+		}
+		c := &t.candidates[i]
+		bound := limits.of(c)
+		r, seen, ok := c.counter.Reserve(bound)
+		if !ok { // taken since; each round of this loop is another request's progress
+			continue
+		}
+		d.Reason, d.Load, d.Bound = Overflow, seen, bound
+		d.Rank = t.index.Rank(d.Key, i)
+		d.chooseInOrder(c.address, homes)
+		return d, r
+	}
+}
+
+// firstWithRoom returns the candidate that comes first in the key's order among
+// those below their bound, or -1.
+func (t *Table) firstWithRoom(key uint64, limits bounds) int {
+	best := -1
+	for i := range t.candidates {
+		c := &t.candidates[i]
+		if c.counter.Outstanding() < limits.of(c) && (best < 0 || t.index.Before(key, i, best)) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (t *Table) allFull(limits bounds) bool {
+	return load.AllFull(len(t.candidates), func(i int) (*load.Counter, int64) {
+		c := &t.candidates[i]
+		return c.counter, limits.of(c)
+	})
+}
+
+// saturated gives the request to the least loaded candidate, the earlier home
+// of equal ones.
+func (t *Table) saturated(d Decision, limits bounds, homes []string) (Decision, load.Reservation) {
+	best, bestCost := -1, 0.0
+	for i := range t.candidates {
+		c := &t.candidates[i]
+		cost := float64(c.counter.Outstanding()+1) / c.weight
+		if best < 0 || cost < bestCost || cost == bestCost && t.index.Before(d.Key, i, best) {
+			best, bestCost = i, cost
+		}
+	}
+	d.Reason = Saturated
+	d.Rank = t.index.Rank(d.Key, best)
+	d.Bound = limits.of(&t.candidates[best])
+	c := &t.candidates[best]
+	r, seen := c.counter.Take()
+	d.Load = seen
+	d.chooseInOrder(c.address, homes)
+	return d, r
+}

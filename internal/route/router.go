@@ -1,0 +1,62 @@
+package route
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/load"
+)
+
+// Router publishes tables. Membership and policy change by building a new table
+// and swapping one pointer, so a request sees one or the other, never a mix.
+type Router struct {
+	tracker *load.Tracker
+	table   atomic.Pointer[Table]
+
+	mu     sync.Mutex // serialises the changes
+	set    fleet.Set
+	policy Policy
+}
+
+// NewRouter returns a router with an empty membership.
+func NewRouter(policy Policy) *Router {
+	r := &Router{tracker: load.NewTracker(), policy: policy}
+	r.publish()
+	return r
+}
+
+// Table returns the snapshot to decide a request on.
+func (r *Router) Table() *Table { return r.table.Load() }
+
+// Loads returns the load counters of all endpoints.
+func (r *Router) Loads() *load.Tracker { return r.tracker }
+
+// SetMembership replaces the membership.
+func (r *Router) SetMembership(set fleet.Set) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set = set
+	r.publish()
+	r.tracker.Retain(func(address string) bool {
+		_, member := set.Index(address)
+		return member
+	})
+}
+
+// SetPolicy replaces the policy.
+func (r *Router) SetPolicy(policy Policy) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.policy = policy
+	r.publish()
+}
+
+// Membership returns the current membership.
+func (r *Router) Membership() fleet.Set {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.set
+}
+
+func (r *Router) publish() { r.table.Store(NewTable(r.set, r.policy, r.tracker)) }
