@@ -1,0 +1,199 @@
+// Package config reads warmpath.yaml and the membership file: strictly, with
+// every problem of a file at once, into plain values whose defaults are
+// [Default]. docs/CONFIG.md is the manual of both formats.
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/warmpath/warmpath/internal/config/strict"
+	"github.com/warmpath/warmpath/internal/config/watch"
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+// Problem is one fault of a file, with its line, path and value.
+type Problem = strict.Problem
+
+// Problems is every fault of a file; as an error it lists them, one a line.
+type Problems = strict.Problems
+
+// Config is a complete, checked configuration.
+type Config struct {
+	Listen        Listen        `yaml:"listen"`
+	RoutingConfig RoutingConfig `yaml:"routingConfig"`
+	Tenant        Tenant        `yaml:"tenant"`
+	Membership    Membership    `yaml:"membership"`
+	Cluster       Cluster       `yaml:"cluster"`
+	Limits        Limits        `yaml:"limits"`
+	Retry         Retry         `yaml:"retry"`
+	Tracing       Tracing       `yaml:"tracing"`
+	Log           Log           `yaml:"log"`
+}
+
+// Listen holds the addresses to serve on, each "ip:port", "localhost:port" or
+// ":port" for every interface. Port 0 takes a free one.
+type Listen struct {
+	// ExtProc serves Envoy's external processing and grpc.health.v1.
+	ExtProc string `yaml:"extProc"`
+	// XDS serves the control plane; empty when Envoy has its endpoints from
+	// somewhere else.
+	XDS string `yaml:"xds"`
+	// Admin serves HTTP for operators; empty for none.
+	Admin string `yaml:"admin"`
+}
+
+// Strategy names how a host is chosen, in the words of SageMaker's RoutingConfig.
+type Strategy string
+
+// The strategies.
+const (
+	Random                   Strategy = "RANDOM"
+	LeastOutstandingRequests Strategy = "LEAST_OUTSTANDING_REQUESTS"
+	PrefixAware              Strategy = "PREFIX_AWARE"
+)
+
+// RoutingConfig is SageMaker's block of that name.
+type RoutingConfig struct {
+	RoutingStrategy Strategy                 `yaml:"routingStrategy"`
+	PrefixAware     PrefixAwareRoutingConfig `yaml:"prefixAwareRoutingConfig"`
+}
+
+// Bounds of the prefix-aware settings, as SageMaker documents them.
+const (
+	MinPrefixLength         = 1024
+	MaxPrefixLength         = 65536
+	MinConcurrencyThreshold = 1
+	MaxConcurrencyThreshold = 1024
+)
+
+// PrefixAwareRoutingConfig has an effect only while the strategy is PrefixAware.
+type PrefixAwareRoutingConfig struct {
+	// PrefixLength is how much of a prompt decides, MinPrefixLength to
+	// MaxPrefixLength: characters of its text, bytes on native invoke paths.
+	PrefixLength int `yaml:"prefixLength"`
+	// ConcurrencyThreshold is how many requests may be outstanding on a host
+	// before the next host is taken.
+	ConcurrencyThreshold Threshold `yaml:"concurrencyThreshold"`
+}
+
+// Threshold is a number of outstanding requests on one host,
+// MinConcurrencyThreshold to MaxConcurrencyThreshold, or AutoThreshold.
+type Threshold int
+
+// AutoThreshold derives the bound from the load of the fleet; "auto" in the file.
+const AutoThreshold Threshold = 0
+
+// Tenant says how the tenant of a request is known.
+type Tenant struct {
+	// Header is the lower-case name of the request header with the tenant.
+	Header string `yaml:"header"`
+}
+
+// Membership says where the endpoints come from: Static or File, never both.
+type Membership struct {
+	// Static is nil unless the endpoints stand in the configuration itself.
+	Static []fleet.Endpoint
+	// File is the path of the membership file as written; see [Membership.Path].
+	File string
+	// DrainTimeout is how long an endpoint that left the list may finish its
+	// requests before it is taken from Envoy.
+	DrainTimeout time.Duration
+}
+
+// Path is where the membership file is: relative to the folder of the
+// configuration file. Empty when the endpoints are static.
+func (m Membership) Path(configPath string) string {
+	if m.File == "" || filepath.IsAbs(m.File) {
+		return m.File
+	}
+	return filepath.Join(filepath.Dir(configPath), m.File)
+}
+
+// Cluster is the pool as Envoy is told of it over xDS.
+type Cluster struct {
+	Name           string        `yaml:"name"`
+	ConnectTimeout time.Duration `yaml:"connectTimeout"`
+}
+
+// Limits bound the memory one request can take.
+type Limits struct {
+	// RequestBodyBytes is the request_body_buffer_limit of the Envoy route.
+	RequestBodyBytes int64 `yaml:"requestBodyBytes"`
+	// InflateBytes is how much of a compressed body is read, after inflation.
+	InflateBytes int64 `yaml:"inflateBytes"`
+}
+
+// Retry says when Envoy tries another host; it is switched on request by request.
+type Retry struct {
+	// Conditions are values of x-envoy-retry-on; none switches retries off.
+	Conditions []RetryCondition `yaml:"conditions,flow"`
+	// Attempts is how many times a request is tried again, 0 to 5.
+	Attempts int `yaml:"attempts"`
+}
+
+// Tracing exports a span for each decision.
+type Tracing struct {
+	// OTLPEndpoint is the host:port of a collector that speaks OTLP over gRPC;
+	// empty exports nothing.
+	OTLPEndpoint string `yaml:"otlpEndpoint"`
+	// Insecure leaves TLS out.
+	Insecure bool `yaml:"insecure"`
+	// SampleRatio is the share of requests traced, 0 to 1, where the caller has
+	// not decided that.
+	SampleRatio float64 `yaml:"sampleRatio"`
+}
+
+// Log says what is written to standard error, and how.
+type Log struct {
+	// Level is debug, info, warn or error.
+	Level LogLevel `yaml:"level"`
+	// Format is text or json.
+	Format LogFormat `yaml:"format"`
+}
+
+// LogLevel is the lowest severity that is written.
+type LogLevel string
+
+// LogFormat is how a log line looks.
+type LogFormat string
+
+// Levels and formats of the log.
+const (
+	LogDebug LogLevel = "debug"
+	LogInfo  LogLevel = "info"
+	LogWarn  LogLevel = "warn"
+	LogError LogLevel = "error"
+
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+// Default is the configuration of an empty file, which only lacks a membership.
+func Default() Config {
+	return Config{
+		Listen: Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004"},
+		RoutingConfig: RoutingConfig{
+			RoutingStrategy: Random,
+			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: 4096, ConcurrencyThreshold: AutoThreshold},
+		},
+		Tenant:     Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
+		Membership: Membership{DrainTimeout: 5 * time.Minute},
+		Cluster:    Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
+		Limits:     Limits{RequestBodyBytes: 4 << 20, InflateBytes: 16 << 20},
+		Retry:      Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
+		Tracing:    Tracing{Insecure: true, SampleRatio: 1},
+		Log:        Log{Level: LogInfo, Format: LogText},
+	}
+}
+
+// Load reads and decodes a configuration file. The error is what kept the file
+// from being read, or [Problems].
+func Load(path string) (Config, error) {
+	data, err := watch.ReadFile(path)
+	if err != nil {
+		return Config{}, err
+	}
+	c, problems := Decode(path, data)
+	return c, problems.Err()
+}

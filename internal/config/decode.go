@@ -1,0 +1,119 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/warmpath/warmpath/internal/config/strict"
+)
+
+// maxConfigBytes bounds a configuration file; a static list of thousands of
+// endpoints still fits.
+const maxConfigBytes = 1 << 20
+
+// Decode reads the text of a configuration file; name stands in messages. With
+// any problem the Config must not be used.
+func Decode(name string, data []byte) (Config, Problems) {
+	var problems Problems
+	c := Default()
+	root := strict.Parse(name, data, maxConfigBytes, &problems)
+	if root.OK() {
+		c.decode(root)
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int { return a.Line - b.Line })
+	return c, problems
+}
+
+func (c *Config) decode(root strict.Value) {
+	hasMembership := false
+	isMapping := root.Fields(
+		strict.Field{Name: "listen", Decode: c.Listen.decode},
+		strict.Field{Name: "routingConfig", Alias: "RoutingConfig", Decode: c.RoutingConfig.decode},
+		strict.Field{Name: "tenant", Decode: c.Tenant.decode},
+		strict.Field{Name: "membership", Decode: func(v strict.Value) {
+			hasMembership = true
+			c.Membership.decode(v)
+		}},
+		strict.Field{Name: "cluster", Decode: c.Cluster.decode},
+		strict.Field{Name: "limits", Decode: c.Limits.decode},
+		strict.Field{Name: "retry", Decode: c.Retry.decode},
+		strict.Field{Name: "tracing", Decode: c.Tracing.decode},
+		strict.Field{Name: "log", Decode: c.Log.decode},
+	)
+	if isMapping && !hasMembership {
+		root.Report("membership", noSource)
+	}
+}
+
+func (r *RoutingConfig) decode(v strict.Value) {
+	v.Fields(
+		strict.Field{Name: "routingStrategy", Alias: "RoutingStrategy", Decode: func(v strict.Value) {
+			if word, _ := v.Word(); word == "KV_AWARE" {
+				v.Reject("is not supported by this version (want RANDOM, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE)")
+				return
+			}
+			strict.Enum(&r.RoutingStrategy, Random, LeastOutstandingRequests, PrefixAware)(v)
+		}},
+		strict.Field{Name: "prefixAwareRoutingConfig", Alias: "PrefixAwareRoutingConfig", Decode: r.PrefixAware.decode},
+	)
+}
+
+func (p *PrefixAwareRoutingConfig) decode(v strict.Value) {
+	v.Fields(
+		strict.Field{Name: "prefixLength", Alias: "PrefixLength", Decode: func(v strict.Value) {
+			if word, _ := v.Word(); word == "auto" {
+				v.Reject("is not supported by this version (want %d..%d)", MinPrefixLength, MaxPrefixLength)
+				return
+			}
+			strict.Int(&p.PrefixLength, MinPrefixLength, MaxPrefixLength)(v)
+		}},
+		strict.Field{Name: "concurrencyThreshold", Alias: "ConcurrencyThreshold", Decode: p.ConcurrencyThreshold.decode},
+	)
+}
+
+func (t *Threshold) decode(v strict.Value) {
+	if s, ok := v.Word(); ok {
+		if s != "auto" {
+			v.Reject("is not auto or a whole number (want auto, %d..%d)", MinConcurrencyThreshold, MaxConcurrencyThreshold)
+			return
+		}
+		*t = AutoThreshold
+		return
+	}
+	strict.Int(t, MinConcurrencyThreshold, MaxConcurrencyThreshold)(v)
+}
+
+func (t *Tenant) decode(v strict.Value) {
+	v.Fields(strict.Field{Name: "header", Decode: func(v strict.Value) { decodeHeader(v, &t.Header) }})
+}
+
+func (c *Cluster) decode(v strict.Value) {
+	v.Fields(
+		strict.Field{Name: "name", Decode: func(v strict.Value) { decodeClusterName(v, &c.Name) }},
+		strict.Field{Name: "connectTimeout", Decode: strict.Duration(&c.ConnectTimeout, 10*time.Millisecond, time.Minute)},
+	)
+}
+
+func (l *Limits) decode(v strict.Value) {
+	// The floor holds the longest prefix, in characters of one byte; the
+	// ceilings keep a typing error from becoming an allocation.
+	v.Fields(
+		strict.Field{Name: "requestBodyBytes", Decode: strict.Int(&l.RequestBodyBytes, MaxPrefixLength, 256<<20)},
+		strict.Field{Name: "inflateBytes", Decode: strict.Int(&l.InflateBytes, MaxPrefixLength, 1<<30)},
+	)
+}
+
+func (t *Tracing) decode(v strict.Value) {
+	v.Fields(
+		strict.Field{Name: "otlpEndpoint", Decode: func(v strict.Value) { decodeCollector(v, &t.OTLPEndpoint) }},
+		strict.Field{Name: "insecure", Decode: strict.Bool(&t.Insecure)},
+		strict.Field{Name: "sampleRatio", Decode: strict.Float(&t.SampleRatio, 0, 1)},
+	)
+}
+
+func (l *Log) decode(v strict.Value) {
+	v.Fields(
+		strict.Field{Name: "level", Decode: strict.Enum(&l.Level, LogDebug, LogInfo, LogWarn, LogError)},
+		strict.Field{Name: "format", Decode: strict.Enum(&l.Format, LogText, LogJSON)},
+	)
+}

@@ -1,0 +1,112 @@
+// Package strict reads YAML the way an operator wants a configuration read:
+// nothing is guessed, nothing unknown is passed over, and one reading reports
+// every fault with its line, path, value and bound.
+//
+// A decoder is a table of fields: each names a key and says what to do with its
+// value. Absent keys leave their destination alone, so it is filled with
+// defaults first.
+//
+//	root := strict.Parse(name, data, limit, &problems)
+//	root.Fields(strict.Field{Name: "attempts", Decode: strict.Int(&attempts, 0, 5)})
+package strict
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Parse returns the root of the one YAML document in data. Faults of the text
+// itself go to problems, and the returned Value is then inert. The name stands
+// in messages; limit is the largest size in bytes that is looked at.
+func Parse(name string, data []byte, limit int, problems *Problems) Value {
+	root := Value{file: name, sink: problems}
+	if line, message := unreadable(data, limit); message != "" {
+		root.add(Problem{Line: line, Message: message})
+		return root
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		root.add(Problem{Message: "the file is empty"})
+		return root
+	case err != nil:
+		root.add(syntaxProblem(err, data))
+		return root
+	}
+	switch err := decoder.Decode(&second); {
+	case errors.Is(err, io.EOF):
+	case err != nil:
+		root.add(syntaxProblem(err, data))
+		return root
+	default:
+		root.add(Problem{Line: second.Line, Message: "a second YAML document begins here, want exactly one"})
+		return root
+	}
+	root.node = document.Content[0]
+	if root.node.Kind == yaml.ScalarNode && root.node.ShortTag() == "!!null" {
+		root.node = nil
+		root.add(Problem{Message: "the file is empty"})
+	}
+	return root
+}
+
+// unreadable finds what keeps data from being YAML text at all.
+func unreadable(data []byte, limit int) (line int, message string) {
+	if len(data) > limit {
+		return 0, fmt.Sprintf("the file has %d bytes, at most %d are read", len(data), limit)
+	}
+	for line, text := range bytes.Split(data, []byte("\n")) {
+		if !utf8.Valid(text) {
+			return line + 1, "the text is not UTF-8"
+		}
+		if i := bytes.IndexByte(text, 0); i >= 0 {
+			return line + 1, "the text holds a NUL byte"
+		}
+	}
+	return 0, ""
+}
+
+var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
+
+// bareIPv6 matches an address that YAML takes for the beginning of a list.
+var bareIPv6 = regexp.MustCompile(`[-:,]\s+\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\]:[0-9]`)
+
+// syntaxProblem turns the parser's error into a Problem, and names the two
+// slips that its own words do not explain.
+func syntaxProblem(err error, data []byte) Problem {
+	text := err.Error()
+	found := syntaxLine.FindStringSubmatch(text)
+	if found == nil {
+		return Problem{Message: "not YAML: " + text}
+	}
+	line, _ := strconv.Atoi(found[1])
+	p := Problem{Line: line, Message: "not YAML: " + text[len(found[0]):]}
+	if strings.HasPrefix(strings.TrimLeft(lineAt(data, line), " "), "\t") {
+		p.Message += " (a tab indents this line; YAML wants spaces)"
+	} else if at := bareIPv6.FindIndex(data); at != nil {
+		// The parser blames a line nearby, so this one is named.
+		p.Line = bytes.Count(data[:at[1]], []byte("\n")) + 1
+		p.Message += ` (quote an IPv6 address: "[fd00::1]:8000")`
+	}
+	return p
+}
+
+// lineAt returns the line with the given number, counted from 1; empty when
+// there is none.
+func lineAt(data []byte, number int) string {
+	for text := range bytes.Lines(data) {
+		if number--; number == 0 {
+			return string(text)
+		}
+	}
+	return ""
+}
