@@ -1,0 +1,144 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/warmpath/warmpath/bench/replica/engine"
+)
+
+// selectFormat chooses the wire format of a request; nil means unknown path.
+type selectFormat func(h http.Header, body []byte) format
+
+// errClientGone is a write that failed.
+var errClientGone = errors.New("client has left")
+
+// serve counts a request in and out, whatever happens in between, and answers.
+func (r *Replica) serve(choose selectFormat) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		aborted := false
+		r.counters.begin()
+		defer func() { r.counters.end(aborted) }()
+		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+		r.counters.addRecord(newRecord(req, body, err))
+		if err == nil {
+			err = r.answer(w, req, body, choose)
+		} else {
+			err = badRequest(err)
+		}
+		var refused *apiError
+		if errors.As(err, &refused) {
+			refused.write(w)
+		} else {
+			aborted = err != nil
+		}
+	}
+}
+
+// answer returns an *apiError to be sent, or another error when the client has
+// left.
+func (r *Replica) answer(w http.ResponseWriter, req *http.Request, body []byte, choose selectFormat) error {
+	if choose == nil {
+		return unknownPath(req)
+	}
+	control, err := parseControl(req.Header)
+	if err != nil {
+		return badRequest(err)
+	}
+	if err := sleep(req.Context(), control.Delay); err != nil {
+		return err
+	}
+	if control.Reset == resetBefore {
+		panic(http.ErrAbortHandler)
+	}
+	if control.Status != 0 {
+		return requestedStatus(control.Status)
+	}
+	f := choose(req.Header, body)
+	parsed, err := f.parse(body)
+	if err != nil {
+		return badRequest(err)
+	}
+	if !r.servesModel(parsed.model) {
+		return unknownModel(parsed.model)
+	}
+	g := r.newGeneration(f, parsed, control)
+	if parsed.stream {
+		return g.stream(req.Context(), w)
+	}
+	return g.whole(req.Context(), w)
+}
+
+// generation is one answer in the making.
+type generation struct {
+	replica *Replica
+	format  format
+	request request
+	control Control
+	prompt  engine.Prompt
+	answer  answer
+}
+
+func (r *Replica) newGeneration(f format, q request, c Control) *generation {
+	g := &generation{replica: r, format: f, request: q, control: c}
+	g.prompt = engine.NewPrompt(q.prompt, q.model, q.salt)
+	g.answer = answer{
+		id: fmt.Sprintf("%016x", r.answers.Add(1)), model: q.model, created: time.Now().Unix(),
+		promptTokens: g.prompt.Tokens, tokens: r.outputTokens(q, c), includeUsage: q.includeUsage,
+	}
+	return g
+}
+
+func (r *Replica) outputTokens(q request, c Control) int {
+	switch {
+	case c.Tokens > 0:
+		return c.Tokens
+	case q.outputTokens > 0:
+		return min(q.outputTokens, maxControlTokens)
+	default:
+		return r.params.OutputTokens
+	}
+}
+
+func (g *generation) prefill(ctx context.Context) error {
+	cached, err := g.replica.worker.prefill(ctx, g.prompt, g.control.FirstToken)
+	if err != nil {
+		return err
+	}
+	g.answer.cachedTokens = cached
+	g.replica.counters.addPrompt(g.prompt.Tokens, cached)
+	return nil
+}
+
+// decode produces the tokens, and leaves prompt and answer in the cache.
+func (g *generation) decode(ctx context.Context, emit func(i int) error) error {
+	w, n := g.replica.worker, g.answer.tokens
+	err := w.decode(ctx, g.prompt.Tokens, n, g.control.Token, func(i int) error {
+		g.replica.counters.addCompletion(1)
+		return emit(i)
+	})
+	if err == nil {
+		w.store(engine.NewPrompt(g.request.prompt+text(n), g.request.model, g.request.salt))
+	}
+	return err
+}
+
+// hold waits for a release when the request asked for it.
+func (g *generation) hold(ctx context.Context) error {
+	if !g.control.Hold {
+		return nil
+	}
+	released := g.replica.released()
+	g.replica.counters.addHeld(1)
+	defer g.replica.counters.addHeld(-1)
+	select {
+	case <-released:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
