@@ -1,0 +1,262 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakes records, in the order of the calls, what Envoy and the router were told.
+type fakes struct {
+	mu          sync.Mutex
+	log         []string
+	outstanding map[string]int64
+	ackDelay    time.Duration
+	publishErr  error
+	statuses    []Status
+}
+
+func (f *fakes) Publish(s fleet.Set) (uint64, error) {
+	if f.publishErr != nil {
+		return 0, f.publishErr
+	}
+	f.note("envoy  " + describe(s))
+	return 1, nil
+}
+
+func (f *fakes) Acked(ctx context.Context, _ uint64) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(f.ackDelay):
+		f.note("acked")
+		return nil
+	}
+}
+
+func (f *fakes) SetMembership(s fleet.Set) { f.note("router " + describe(s)) }
+
+func (f *fakes) Outstanding(address string) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.outstanding[address]
+}
+
+func (f *fakes) setOutstanding(address string, n int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.outstanding[address] = n
+}
+
+func (f *fakes) note(line string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, line)
+}
+
+func (f *fakes) status(s Status) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.statuses = append(f.statuses, s)
+}
+
+func (f *fakes) lastStatus() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.statuses[len(f.statuses)-1]
+}
+
+func (f *fakes) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = nil
+}
+
+// describe prints a set as its ports, with a sign for what is not healthy.
+func describe(s fleet.Set) string {
+	var words []string
+	for _, e := range s.Endpoints() {
+		word := strings.TrimPrefix(e.Address, "10.0.0.1:")
+		words = append(words, word+map[fleet.State]string{fleet.Draining: "(draining)", fleet.Unhealthy: "(unhealthy)"}[e.State])
+	}
+	return "[" + strings.Join(words, " ") + "]"
+}
+
+func set(ports ...int) fleet.Set {
+	var endpoints []fleet.Endpoint
+	for _, p := range ports {
+		endpoints = append(endpoints, fleet.Endpoint{Address: fmt.Sprintf("10.0.0.1:%d", p), Weight: 1})
+	}
+	s, _ := fleet.NewSet(endpoints)
+	return s
+}
+
+// run starts a rollout in the bubble; the returned function sends a membership
+// and waits until everything is at rest.
+func run(t *testing.T, f *fakes, options Options) (send func(fleet.Set)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	updates := make(chan fleet.Set)
+	done := make(chan struct{})
+	r := New(options, f, f, f.status)
+	go func() {
+		defer close(done)
+		r.Run(ctx, updates)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	return func(s fleet.Set) {
+		updates <- s
+		synctest.Wait()
+	}
+}
+
+func (f *fakes) expect(t *testing.T, want ...string) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !slices.Equal(f.log, want) {
+		t.Errorf("told\n  %s\nwant\n  %s", strings.Join(f.log, "\n  "), strings.Join(want, "\n  "))
+	}
+	f.log = nil
+}
+
+func TestAddGoesToEnvoyFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{ackDelay: 30 * time.Millisecond}
+		send := run(t, f, Options{})
+		send(set(1))
+		f.expect(t, "router []", "envoy  [1]")
+		time.Sleep(30 * time.Millisecond)
+		synctest.Wait()
+		f.expect(t, "acked", "router [1]")
+		send(set(1, 2))
+		f.expect(t, "router [1]", "envoy  [1 2]")
+		time.Sleep(30 * time.Millisecond)
+		synctest.Wait()
+		f.expect(t, "acked", "router [1 2]")
+	})
+}
+
+func TestRemovalDrainsAndGoesToEnvoyLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{outstanding: map[string]int64{"10.0.0.1:2": 3}}
+		send := run(t, f, Options{DrainTimeout: time.Minute})
+		send(set(1, 2))
+		f.forget()
+		send(set(1))
+		f.expect(t, "router [1 2(draining)]", "envoy  [1 2(draining)]", "acked", "router [1 2(draining)]")
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		f.expect(t)
+		if last := f.lastStatus(); !slices.Equal(last.Draining, []string{"10.0.0.1:2"}) {
+			t.Errorf("status %+v", last)
+		}
+		f.setOutstanding("10.0.0.1:2", 0)
+		time.Sleep(60 * time.Millisecond)
+		synctest.Wait()
+		f.expect(t, "router [1]", "envoy  [1]", "acked")
+	})
+}
+
+func TestDrainEndsAtTheTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{outstanding: map[string]int64{"10.0.0.1:2": 3}}
+		send := run(t, f, Options{DrainTimeout: time.Minute})
+		send(set(1, 2))
+		send(set(1))
+		f.forget()
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		f.expect(t)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		f.expect(t, "router [1]", "envoy  [1]", "acked")
+	})
+}
+
+// An endpoint that comes back while it drains is a member again at once: Envoy
+// knows it still.
+func TestComingBackEndsTheDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{outstanding: map[string]int64{"10.0.0.1:2": 3}, ackDelay: time.Millisecond}
+		send := run(t, f, Options{DrainTimeout: time.Minute})
+		send(set(1, 2))
+		time.Sleep(2 * time.Millisecond)
+		send(set(1))
+		time.Sleep(2 * time.Millisecond)
+		f.forget()
+		send(set(1, 2))
+		f.expect(t, "router [1 2]", "envoy  [1 2]")
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		f.expect(t, "acked", "router [1 2]")
+	})
+}
+
+// A frozen Envoy holds new capacity back for AckTimeout only.
+func TestAckTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{ackDelay: time.Hour}
+		send := run(t, f, Options{AckTimeout: time.Second})
+		send(set(1))
+		f.expect(t, "router []", "envoy  [1]")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		f.expect(t, "router [1]")
+		if last := f.lastStatus(); !errors.Is(last.Err, context.DeadlineExceeded) {
+			t.Errorf("status error = %v", last.Err)
+		}
+	})
+}
+
+func TestPublishErrorIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{publishErr: errors.New("refused")}
+		send := run(t, f, Options{})
+		send(set(1))
+		f.expect(t, "router []", "router [1]")
+		if !errors.Is(f.lastStatus().Err, f.publishErr) {
+			t.Errorf("status error = %v", f.lastStatus().Err)
+		}
+	})
+}
+
+// Without a control plane of ours the router follows alone.
+func TestWithoutControlPlane(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		r := New(Options{}, nil, f, nil)
+		r.apply(t.Context(), set(1, 2))
+		f.expect(t, "router []", "router [1 2]")
+	})
+}
+
+// A state in the source is passed on to both.
+func TestStatesArePassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		send := run(t, f, Options{})
+		send(set(1, 2))
+		f.forget()
+		endpoints := set(1, 2).Endpoints()
+		endpoints[0].State, endpoints[1].State = fleet.Draining, fleet.Unhealthy
+		changed, _ := fleet.NewSet(endpoints)
+		send(changed)
+		want := "[1(draining) 2(unhealthy)]"
+		f.expect(t, "router "+want, "envoy  "+want, "acked", "router "+want)
+	})
+}
