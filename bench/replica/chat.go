@@ -17,7 +17,7 @@ func (chatFormat) parse(body []byte) (request, error) {
 func (chatFormat) plain(a answer) any {
 	r := chatObject(a, "chat.completion", object{
 		"index": 0, "message": object{"role": "assistant", "content": text(a.tokens)},
-		"logprobs": nil, "finish_reason": "length",
+		"logprobs": nil, "finish_reason": a.finish(),
 	})
 	r["usage"] = a.usage()
 	return r
@@ -35,7 +35,7 @@ func (chatFormat) token(a answer, i int) []event {
 }
 
 func (chatFormat) last(a answer) []event {
-	events := chatChunk(a, object{}, "length")
+	events := chatChunk(a, object{}, a.finish())
 	if a.includeUsage {
 		r := chatObject(a, "chat.completion.chunk")
 		r["usage"] = a.usage()

@@ -15,7 +15,7 @@ func (completionFormat) parse(body []byte) (request, error) {
 }
 
 func (completionFormat) plain(a answer) any {
-	r := completionObject(a, completionChoice(text(a.tokens), "length"))
+	r := completionObject(a, completionChoice(text(a.tokens), a.finish()))
 	r["usage"] = a.usage()
 	return r
 }
@@ -28,7 +28,7 @@ func (completionFormat) first(answer) []event { return nil }
 func (completionFormat) token(a answer, i int) []event {
 	var finish any
 	if i == a.tokens-1 {
-		finish = "length"
+		finish = a.finish()
 	}
 	return []event{{data: completionObject(a, completionChoice(word(i), finish))}}
 }

@@ -40,7 +40,8 @@ type answer struct {
 	created      int64 // unix seconds
 	promptTokens int
 	cachedTokens int
-	tokens       int // of the whole answer
+	tokens       int  // of the whole answer
+	limited      bool // the request's limit ended it, not the model
 	includeUsage bool
 }
 
@@ -57,6 +58,14 @@ func text(n int) string {
 		b.WriteString(word(i))
 	}
 	return b.String()
+}
+
+// finish is the finish_reason of the chat and completions APIs.
+func (a answer) finish() string {
+	if a.limited {
+		return "length"
+	}
+	return "stop"
 }
 
 func (a answer) usage() object {

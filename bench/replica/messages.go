@@ -17,7 +17,7 @@ func (messagesFormat) parse(body []byte) (request, error) {
 func (messagesFormat) plain(a answer) any {
 	m := messageObject(a)
 	m["content"] = []object{{"type": "text", "text": text(a.tokens)}}
-	m["stop_reason"] = "max_tokens"
+	m["stop_reason"] = a.stopReason()
 	m["usage"] = a.messagesUsage(a.tokens)
 	return m
 }
@@ -41,7 +41,7 @@ func (messagesFormat) last(a answer) []event {
 	return []event{
 		messageEvent("content_block_stop", object{"index": 0}),
 		messageEvent("message_delta", object{
-			"delta": object{"stop_reason": "max_tokens", "stop_sequence": nil}, "usage": a.messagesUsage(a.tokens),
+			"delta": object{"stop_reason": a.stopReason(), "stop_sequence": nil}, "usage": a.messagesUsage(a.tokens),
 		}),
 		messageEvent("message_stop", object{}),
 	}
@@ -57,6 +57,13 @@ func messageObject(a answer) object {
 		"id": "msg_" + a.id, "type": "message", "role": "assistant", "model": a.model, "content": []object{},
 		"stop_reason": nil, "stop_sequence": nil, "usage": a.messagesUsage(0),
 	}
+}
+
+func (a answer) stopReason() string {
+	if a.limited {
+		return "max_tokens"
+	}
+	return "end_turn"
 }
 
 // messagesUsage follows the Anthropic rule: input_tokens are those not cached.

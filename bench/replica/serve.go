@@ -88,7 +88,8 @@ func (r *Replica) newGeneration(f format, q request, c Control) *generation {
 	g.prompt = engine.NewPrompt(q.prompt, q.model, q.salt)
 	g.answer = answer{
 		id: fmt.Sprintf("%016x", r.answers.Add(1)), model: q.model, created: time.Now().Unix(),
-		promptTokens: g.prompt.Tokens, tokens: r.outputTokens(q, c), includeUsage: q.includeUsage,
+		promptTokens: g.prompt.Tokens, tokens: r.outputTokens(q, c),
+		limited: q.outputTokens > 0 && c.Tokens == 0, includeUsage: q.includeUsage,
 	}
 	return g
 }
