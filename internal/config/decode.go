@@ -72,15 +72,14 @@ func (p *PrefixAwareRoutingConfig) decode(v strict.Value) {
 }
 
 func (t *Threshold) decode(v strict.Value) {
-	if s, ok := v.Word(); ok {
-		if s != "auto" {
-			v.Reject("is not auto or a whole number (want auto, %d..%d)", MinConcurrencyThreshold, MaxConcurrencyThreshold)
-			return
-		}
+	switch word, ok := v.Word(); {
+	case ok && word == "auto":
 		*t = AutoThreshold
-		return
+	case ok:
+		v.Reject("is not a whole number (want auto or %d..%d)", MinConcurrencyThreshold, MaxConcurrencyThreshold)
+	default:
+		strict.Int(t, MinConcurrencyThreshold, MaxConcurrencyThreshold)(v)
 	}
-	strict.Int(t, MinConcurrencyThreshold, MaxConcurrencyThreshold)(v)
 }
 
 func (t *Tenant) decode(v strict.Value) {

@@ -30,14 +30,11 @@ func (c Config) Reload(next Config) (effective Config, restart []string) {
 // NeedsRestart returns the paths, sorted, of what differs between two
 // configurations and takes effect only at a restart.
 func NeedsRestart(old, next Config) []string {
-	return slices.DeleteFunc(Diff(old, next), func(path string) bool {
-		for _, live := range livePaths() {
-			if rest, ok := strings.CutPrefix(path, live); ok && (rest == "" || rest[0] == '.') {
-				return true
-			}
-		}
-		return false
-	})
+	return slices.DeleteFunc(Diff(old, next), live)
+}
+
+func live(path string) bool {
+	return slices.ContainsFunc(livePaths(), func(p string) bool { return path == p || strings.HasPrefix(path, p+".") })
 }
 
 // Diff returns the paths, sorted, of everything that differs. A list is one

@@ -80,6 +80,8 @@ var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 // bareIPv6 matches an address that YAML takes for the beginning of a list.
 var bareIPv6 = regexp.MustCompile(`[-:,]\s+\[[0-9A-Fa-f]*:[0-9A-Fa-f:.]*\]:[0-9]`)
 
+var unknownAnchor = regexp.MustCompile(`unknown anchor '([^']+)' referenced$`)
+
 // syntaxProblem turns the parser's error into a Problem, and names the two
 // slips that its own words do not explain.
 func syntaxProblem(err error, data []byte) Problem {
@@ -90,15 +92,24 @@ func syntaxProblem(err error, data []byte) Problem {
 	}
 	line, _ := strconv.Atoi(found[1])
 	p := Problem{Line: line, Message: "not YAML: " + text[len(found[0]):]}
+	if anchor := unknownAnchor.FindStringSubmatch(text); anchor != nil {
+		if i := bytes.Index(data, []byte("*"+anchor[1])); i >= 0 {
+			p.Line = lineOf(data, i)
+		}
+		return p
+	}
 	if strings.HasPrefix(strings.TrimLeft(lineAt(data, line), " "), "\t") {
 		p.Message += " (a tab indents this line; YAML wants spaces)"
 	} else if at := bareIPv6.FindIndex(data); at != nil {
 		// The parser blames a line nearby, so this one is named.
-		p.Line = bytes.Count(data[:at[1]], []byte("\n")) + 1
+		p.Line = lineOf(data, at[1])
 		p.Message += ` (quote an IPv6 address: "[fd00::1]:8000")`
 	}
 	return p
 }
+
+// lineOf returns the number of the line that holds data[offset], from 1.
+func lineOf(data []byte, offset int) int { return bytes.Count(data[:offset], []byte("\n")) + 1 }
 
 // lineAt returns the line with the given number, counted from 1; empty when
 // there is none.

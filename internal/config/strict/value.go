@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -181,6 +182,8 @@ func show(n *yaml.Node) string {
 // maxShown bounds a value in a message, in bytes.
 const maxShown = 64
 
+// shorten makes a value fit a message: bounded, on one line, nothing that moves
+// the cursor or reorders the text.
 func shorten(s string) string {
 	if len(s) > maxShown {
 		cut := maxShown
@@ -190,8 +193,8 @@ func shorten(s string) string {
 		s = s[:cut] + "…"
 	}
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
+		if !unicode.IsPrint(r) {
+			return '?'
 		}
 		return r
 	}, s)

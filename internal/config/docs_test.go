@@ -1,0 +1,83 @@
+package config
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const manual = "../../docs/CONFIG.md"
+
+func readManual(t *testing.T) string {
+	t.Helper()
+	data, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// Every example of the manual is read without a problem.
+func TestManualExamples(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readManual(t), -1)
+	if len(blocks) < 4 {
+		t.Fatalf("%d examples", len(blocks))
+	}
+	for _, block := range blocks {
+		var problems Problems
+		switch text := block[1]; {
+		case strings.HasPrefix(text, "# warmpath.yaml\n"):
+			_, problems = Decode("example", []byte(text))
+		case strings.HasPrefix(text, "# endpoints.yaml\n"):
+			var list EndpointList
+			list, problems = DecodeEndpoints("example", []byte(text))
+			problems = append(problems, list.Problems...)
+		default:
+			t.Errorf("example does not begin with the name of its file:\n%s", text)
+		}
+		if len(problems) > 0 {
+			t.Errorf("%v\n%s", problems, block[1])
+		}
+	}
+}
+
+// The manual has a row for every field, with its default and when a change
+// takes effect, and no row for anything else.
+func TestManualFields(t *testing.T) {
+	leaves := Default().leaves()
+	leaves["membership.file"], leaves["membership.static"] = "none", "none"
+	row := regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| `?(.*?)`? \\|.*\\| (live|restart) \\|$")
+	described := make(map[string]bool)
+	for _, cells := range row.FindAllStringSubmatch(readManual(t), -1) {
+		path, standard, changes := cells[1], cells[2], cells[3]
+		described[path] = true
+		want, ok := leaves[path]
+		if !ok {
+			t.Errorf("%s is described and does not exist", path)
+		}
+		if !sameDefault(standard, want) {
+			t.Errorf("%s: described default %s, is %s", path, standard, want)
+		}
+		if isLive := changes == "live"; isLive != live(path) {
+			t.Errorf("%s: described as %s", path, changes)
+		}
+	}
+	for path := range leaves {
+		if !described[path] {
+			t.Errorf("%s is not described", path)
+		}
+	}
+}
+
+// sameDefault compares the manual's words with the text of a leaf.
+func sameDefault(described, leaf string) bool {
+	plain := strings.NewReplacer(`"`, "", " ", "", ",", "", "[", "", "]", "")
+	if plain.Replace(described) == plain.Replace(leaf) {
+		return true
+	}
+	a, errA := time.ParseDuration(described)
+	b, errB := time.ParseDuration(strings.Trim(leaf, `"`))
+	return errA == nil && errB == nil && a == b
+}

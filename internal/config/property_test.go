@@ -1,0 +1,199 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+func drawConfig(t *rapid.T) Config {
+	c := Default()
+	// Distinct ports, so that no two listeners collide.
+	port := rapid.IntRange(1, 60000).Draw(t, "port")
+	host := rapid.SampledFrom([]string{"", "localhost", "127.0.0.1", "[::1]"}).Draw(t, "host")
+	c.Listen.ExtProc = fmt.Sprintf("%s:%d", host, port)
+	c.Listen.XDS = rapid.SampledFrom([]string{"", fmt.Sprintf(":%d", port+1)}).Draw(t, "xds")
+	c.Listen.Admin = rapid.SampledFrom([]string{"", fmt.Sprintf("0.0.0.0:%d", port+2)}).Draw(t, "admin")
+	c.RoutingConfig.RoutingStrategy = rapid.SampledFrom([]Strategy{Random, LeastOutstandingRequests, PrefixAware}).Draw(t, "strategy")
+	c.RoutingConfig.PrefixAware.PrefixLength = rapid.IntRange(MinPrefixLength, MaxPrefixLength).Draw(t, "length")
+	c.RoutingConfig.PrefixAware.ConcurrencyThreshold = Threshold(rapid.IntRange(0, MaxConcurrencyThreshold).Draw(t, "threshold"))
+	c.Tenant.Header = rapid.StringMatching(`x-[a-df-fh-z0-9][a-z0-9-]{0,20}`).Draw(t, "header")
+	c.Cluster.Name = rapid.StringMatching(`[A-Za-z0-9_.-]{1,60}`).Draw(t, "cluster")
+	c.Cluster.ConnectTimeout = time.Duration(rapid.Int64Range(1e7, 6e10).Draw(t, "connect"))
+	c.Limits.RequestBodyBytes = rapid.Int64Range(MaxPrefixLength, 256<<20).Draw(t, "body")
+	c.Limits.InflateBytes = rapid.Int64Range(MaxPrefixLength, 1<<30).Draw(t, "inflate")
+	c.Retry.Conditions = rapid.SliceOfNDistinct(rapid.SampledFrom(retryConditions()), 0, 4, rapid.ID).Draw(t, "conditions")
+	c.Retry.Attempts = rapid.IntRange(0, MaxAttempts).Draw(t, "attempts")
+	c.Tracing.OTLPEndpoint = rapid.SampledFrom([]string{"", "collector:4317", "[::1]:1"}).Draw(t, "otlp")
+	c.Tracing.Insecure = rapid.Bool().Draw(t, "insecure")
+	c.Tracing.SampleRatio = rapid.Float64Range(0, 1).Draw(t, "ratio")
+	c.Log.Level = rapid.SampledFrom([]LogLevel{LogDebug, LogInfo, LogWarn, LogError}).Draw(t, "level")
+	c.Log.Format = rapid.SampledFrom([]LogFormat{LogText, LogJSON}).Draw(t, "format")
+	c.Membership.DrainTimeout = time.Duration(rapid.Int64Range(0, int64(maxDrainTimeout)).Draw(t, "drain"))
+	if rapid.Bool().Draw(t, "file") {
+		c.Membership.File = rapid.StringMatching(`[ -~éλ]{1,30}`).Draw(t, "path")
+	} else {
+		c.Membership.Static = rapid.SliceOfNDistinct(rapid.Custom(drawEndpoint), 0, 5, func(e fleet.Endpoint) string { return e.Address }).Draw(t, "static")
+	}
+	return c
+}
+
+func drawEndpoint(t *rapid.T) fleet.Endpoint {
+	last := byte(rapid.IntRange(1, 254).Draw(t, "address"))
+	return fleet.Endpoint{
+		Address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, last}), 8000).String(),
+		Weight:  rapid.Uint32Range(fleet.MinWeight, fleet.MaxWeight).Draw(t, "weight"),
+		State:   rapid.SampledFrom([]fleet.State{fleet.Healthy, fleet.Unhealthy, fleet.Draining}).Draw(t, "state"),
+		Zone:    rapid.StringMatching(`[!-~]{0,12}`).Draw(t, "zone"),
+	}
+}
+
+func TestYAMLRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := drawConfig(t)
+		got, problems := Decode("a", want.YAML())
+		if diff := cmp.Diff(want, got, compareConfigs); diff != "" || len(problems) > 0 {
+			t.Fatalf("problems %v, -want +got\n%s\n%s", problems, diff, want)
+		}
+		if d := Diff(want, got); len(d) > 0 {
+			t.Fatalf("equal configurations differ in %v", d)
+		}
+	})
+}
+
+// What a reload leaves over is exactly what waits for the restart, and nothing
+// that runs is half old and half new.
+func TestReload(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		running, next := drawConfig(t), drawConfig(t)
+		effective, restart := running.Reload(next)
+		if d := Diff(effective, next); !slices.Equal(d, restart) {
+			t.Fatalf("after the reload %v differ from the file, told %v", d, restart)
+		}
+		changed, live := Diff(running, next), Diff(running, effective)
+		if both := slices.Sorted(slices.Values(append(slices.Clone(live), restart...))); !slices.Equal(both, changed) {
+			t.Fatalf("changed %v, live %v, restart %v", changed, live, restart)
+		}
+		again, rest := effective.Reload(next)
+		if len(Diff(again, effective)) > 0 || !slices.Equal(rest, restart) {
+			t.Fatalf("a second reload of the same file changes something")
+		}
+	})
+}
+
+// twin decodes as the YAML library does, into the same struct: the deliberately
+// dumb second opinion on every scalar of an accepted text.
+func twin(data []byte) (Config, error) {
+	c := Default()
+	c.Membership = Membership{}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	err := decoder.Decode(&c)
+	return c, err
+}
+
+// UnmarshalYAML exists for the twin alone.
+func (t *Threshold) UnmarshalYAML(n *yaml.Node) error {
+	if n.Value == "auto" {
+		*t = AutoThreshold
+		return nil
+	}
+	return n.Decode((*int)(t))
+}
+
+// UnmarshalYAML exists for the twin alone; it leaves the membership out.
+func (m *Membership) UnmarshalYAML(*yaml.Node) error { return nil }
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(sample))
+	seeds, err := filepath.Glob("testdata/golden/*")
+	if err != nil || len(seeds) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, path := range seeds {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for block := range strings.SplitSeq(string(data), "\n\n") {
+			_, input, _ := strings.Cut(block, "\n")
+			input, _, _ = strings.Cut(input, "----")
+			f.Add([]byte(unescape(input)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, problems := Decode("f", data)
+		checkProblems(t, data, problems)
+		if len(problems) == 0 {
+			checkAccepted(t, data, c)
+		}
+		list, refused := DecodeEndpoints("f", data)
+		checkProblems(t, data, append(refused, list.Problems...))
+		checkEndpoints(t, list)
+	})
+}
+
+func checkProblems(t *testing.T, data []byte, problems Problems) {
+	t.Helper()
+	lines := bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + bytes.Count(data, []byte("\u0085")) +
+		bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029")) + 1
+	for _, p := range problems {
+		if p.Line > lines || p.Line < 0 || p.Message == "" {
+			t.Errorf("%+v in a text of %d lines", p, lines)
+		}
+		if s := p.String(); strings.ContainsAny(s, "\n\r\x00\x1b") || len(s) > 1000 {
+			t.Errorf("problem is not one short line: %q", s)
+		}
+	}
+}
+
+// checkAccepted holds an accepted text against the library's own decoder, and
+// against what printing and reading again gives.
+func checkAccepted(t *testing.T, data []byte, c Config) {
+	t.Helper()
+	again, problems := Decode("f", c.YAML())
+	if diff := cmp.Diff(c, again, compareConfigs); diff != "" || len(problems) > 0 {
+		t.Errorf("problems %v, -first +again\n%s", problems, diff)
+	}
+	if pasted.Match(data) {
+		return // the twin does not know the second spellings
+	}
+	other, err := twin(data)
+	if err != nil {
+		t.Errorf("accepted what the YAML library refuses: %v", err)
+	}
+	c.Membership, c.Tenant.Header, other.Tenant.Header = Membership{}, "", strings.TrimPrefix(strings.ToLower(other.Tenant.Header), c.Tenant.Header)
+	if diff := cmp.Diff(other, c, compareConfigs); diff != "" {
+		t.Errorf("the YAML library reads it differently, -library +here\n%s", diff)
+	}
+}
+
+var pasted = regexp.MustCompile(`RoutingConfig|RoutingStrategy|PrefixAware|PrefixLength|ConcurrencyThreshold`)
+
+func checkEndpoints(t *testing.T, list EndpointList) {
+	t.Helper()
+	for _, e := range list.Endpoints {
+		canonical, err := fleet.ParseAddress(e.Address)
+		if err != nil || canonical != e.Address || e.Weight < fleet.MinWeight || e.Weight > fleet.MaxWeight {
+			t.Errorf("unusable endpoint %+v: %v", e, err)
+		}
+	}
+	if _, duplicates := fleet.NewSet(list.Endpoints); len(duplicates) > 0 {
+		t.Errorf("duplicates %v", duplicates)
+	}
+	if len(list.Refused) > len(list.Problems) {
+		t.Errorf("%d refused, %d problems", len(list.Refused), len(list.Problems))
+	}
+}
