@@ -86,6 +86,8 @@ func (r *Replica) routes() {
 		"/v1/embeddings":                fixed(embeddingFormat{}),
 		"/invocations":                  invocationFormat,
 		"/endpoints/{name}/invocations": invocationFormat,
+
+		"/endpoints/{name}/invocations-response-stream": invocationFormat,
 	} {
 		r.mux.HandleFunc("POST "+path, r.serve(f))
 	}

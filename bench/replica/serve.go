@@ -67,8 +67,11 @@ func (r *Replica) answer(w http.ResponseWriter, req *http.Request, body []byte, 
 		return unknownModel(parsed.model)
 	}
 	g := r.newGeneration(f, parsed, control)
-	if parsed.stream {
-		return g.stream(req.Context(), w)
+	switch {
+	case eventStreamPath(req):
+		return g.stream(req.Context(), newEventWriter(w, eventStreamType, payloadPart))
+	case parsed.stream:
+		return g.stream(req.Context(), newEventWriter(w, "text/event-stream; charset=utf-8", nil))
 	}
 	return g.whole(req.Context(), w)
 }

@@ -41,8 +41,7 @@ func cutShort(w http.ResponseWriter, v any) error {
 
 // stream answers token by token as server-sent events. The headers go out at
 // once, as vLLM sends them: their time says nothing about the first token.
-func (g *generation) stream(ctx context.Context, w http.ResponseWriter) error {
-	s := newEventWriter(w)
+func (g *generation) stream(ctx context.Context, s *eventWriter) error {
 	if err := s.write(g.format.opening(g.answer)); err != nil {
 		return err
 	}
@@ -77,13 +76,15 @@ func (g *generation) streamToken(ctx context.Context, s *eventWriter, i int) err
 type eventWriter struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	wrap    func([]byte) []byte // an outer encoding, or nil
 }
 
-func newEventWriter(w http.ResponseWriter) *eventWriter {
-	w.Header().Set("content-type", "text/event-stream; charset=utf-8")
+// newEventWriter sends the response headers.
+func newEventWriter(w http.ResponseWriter, contentType string, wrap func([]byte) []byte) *eventWriter {
+	w.Header().Set("content-type", contentType)
 	w.Header().Set("cache-control", "no-cache")
 	w.WriteHeader(http.StatusOK)
-	return &eventWriter{w: w, control: http.NewResponseController(w)}
+	return &eventWriter{w: w, control: http.NewResponseController(w), wrap: wrap}
 }
 
 func (s *eventWriter) write(events []event) error {
@@ -91,6 +92,9 @@ func (s *eventWriter) write(events []event) error {
 		frame, err := e.frame()
 		if err != nil {
 			return err
+		}
+		if s.wrap != nil {
+			frame = s.wrap(frame)
 		}
 		if _, err := s.w.Write(frame); err != nil {
 			return errClientGone
