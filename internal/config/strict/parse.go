@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -68,11 +69,24 @@ func unreadable(data []byte, limit int) (line int, message string) {
 		if !utf8.Valid(text) {
 			return line + 1, "the text is not UTF-8"
 		}
-		if i := bytes.IndexByte(text, 0); i >= 0 {
-			return line + 1, "the text holds a NUL byte"
+		if i := bytes.IndexFunc(text, unprintable); i >= 0 {
+			r, _ := utf8.DecodeRune(text[i:])
+			return line + 1, fmt.Sprintf("the text holds the control character %U", r)
 		}
 	}
 	return 0, ""
+}
+
+// unprintable reports what YAML does not allow in a text.
+func unprintable(r rune) bool {
+	switch r {
+	case '\t', '\r', '\u0085':
+		return false
+	case '\ufffe', '\uffff':
+		return true
+	default:
+		return unicode.IsControl(r)
+	}
 }
 
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
@@ -90,15 +104,14 @@ func syntaxProblem(err error, data []byte) Problem {
 	if found == nil {
 		return Problem{Message: "not YAML: " + text}
 	}
-	line, _ := strconv.Atoi(found[1])
-	p := Problem{Line: line, Message: "not YAML: " + text[len(found[0]):]}
+	p := Problem{Line: syntaxLineOf(found[1], text, data), Message: "not YAML: " + text[len(found[0]):]}
 	if anchor := unknownAnchor.FindStringSubmatch(text); anchor != nil {
 		if i := bytes.Index(data, []byte("*"+anchor[1])); i >= 0 {
 			p.Line = lineOf(data, i)
 		}
 		return p
 	}
-	if strings.HasPrefix(strings.TrimLeft(lineAt(data, line), " "), "\t") {
+	if strings.HasPrefix(strings.TrimLeft(lineAt(data, p.Line), " "), "\t") {
 		p.Message += " (a tab indents this line; YAML wants spaces)"
 	} else if at := bareIPv6.FindIndex(data); at != nil {
 		// The parser blames a line nearby, so this one is named.
@@ -106,6 +119,20 @@ func syntaxProblem(err error, data []byte) Problem {
 		p.Message += ` (quote an IPv6 address: "[fd00::1]:8000")`
 	}
 	return p
+}
+
+// fromParser matches the errors that the library's parser raises, in contrast
+// to its scanner: their lines are counted from 0.
+var fromParser = regexp.MustCompile(`did not find expected (key|node content|',' or|'-' indicator|<)`)
+
+// syntaxLineOf makes the line number of a syntax error count from 1, and stay
+// within the text; the library leaves number 0 out.
+func syntaxLineOf(number, text string, data []byte) int {
+	line, _ := strconv.Atoi(number)
+	if number == "" || fromParser.MatchString(text) {
+		line++
+	}
+	return min(line, lineOf(data, len(bytes.TrimRight(data, "\r\n"))))
 }
 
 // lineOf returns the number of the line that holds data[offset], from 1.

@@ -1,0 +1,72 @@
+package strict
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// distance is the definition of the edit distance, without the table.
+func distance(a, b string) int {
+	switch {
+	case a == "":
+		return len(b)
+	case b == "":
+		return len(a)
+	case a[0] == b[0]:
+		return distance(a[1:], b[1:])
+	default:
+		return 1 + min(distance(a[1:], b[1:]), distance(a[1:], b), distance(a, b[1:]))
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	word := rapid.StringMatching(`[abc]{0,6}`)
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := word.Draw(t, "a"), word.Draw(t, "b")
+		if got, want := editDistance(a, b), distance(a, b); got != want {
+			t.Fatalf("editDistance(%q, %q) = %d, want %d", a, b, got, want)
+		}
+	})
+}
+
+func TestParseLimit(t *testing.T) {
+	for size, want := range map[int]string{
+		10: "",
+		11: "f: the file has 11 bytes, at most 10 are read",
+	} {
+		var problems Problems
+		root := Parse("f", []byte(strings.Repeat("a", size)), 10, &problems)
+		if problems.Error() != want || root.OK() != (want == "") {
+			t.Errorf("%d bytes: %q, usable %t", size, problems.Error(), root.OK())
+		}
+	}
+}
+
+func TestProblemsError(t *testing.T) {
+	if err := (Problems{}).Err(); err != nil {
+		t.Errorf("no problem is the error %v", err)
+	}
+	many := make(Problems, 25)
+	for i := range many {
+		many[i] = Problem{File: "f", Line: i, Path: "a.b", Value: "7", Message: "is odd"}
+	}
+	lines := strings.Split(many.Err().Error(), "\n")
+	if len(lines) != 21 || lines[0] != "f: a.b: 7 is odd" || lines[1] != "f:1: a.b: 7 is odd" || lines[20] != "and 5 more" {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+}
+
+// A decoder runs over what did not parse without a second complaint.
+func TestInertValue(t *testing.T) {
+	var problems Problems
+	root := Parse("f", []byte("a: ["), 100, &problems)
+	n, s, b, f := 1, "s", true, 0.5
+	for _, decode := range []func(Value){Int(&n, 0, 0), Text(&s), Bool(&b), Float(&f, 0, 0), Enum(&s, "x")} {
+		decode(root)
+	}
+	if root.Fields() || root.Each(nil) || len(problems) != 1 || n != 1 || s != "s" || !b || f != 0.5 {
+		t.Errorf("an inert value was decoded: %v", problems)
+	}
+}
