@@ -1,0 +1,194 @@
+package prefix
+
+// state is what the parser expects next.
+type state uint8
+
+const (
+	stateStart state = iota
+	stateKeyOrEnd
+	stateKey
+	stateColon
+	stateValueOrEnd
+	stateValue
+	stateAfter
+	// stateString and stateScalar are within a value that is read.
+	stateString
+	stateScalar
+	// stateSkipString and stateSkip are within one that is not.
+	stateSkipString
+	stateSkip
+	// stateDone is behind the root object, stateFail behind an error.
+	stateDone
+	stateFail
+)
+
+// scan reads the next bytes of the body.
+func (s *Scanner) scan(p []byte) {
+	for i := 0; i < len(p); {
+		switch s.state {
+		case stateString:
+			i += s.readString(p[i:])
+		case stateScalar:
+			i += s.readScalar(p[i:])
+		case stateSkipString:
+			i += s.skipString(p[i:])
+		case stateSkip:
+			i += s.skipContainer(p[i:])
+		case stateDone, stateFail:
+			return
+		case stateStart:
+			i += s.start(p[i])
+		default:
+			if isSpace(p[i]) {
+				i++
+				continue
+			}
+			i += s.structure(p[i:])
+		}
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// start reads what may stand in front of the root object: a byte order mark
+// and white space.
+func (s *Scanner) start(c byte) int {
+	const mark, seen = "\xEF\xBB\xBF", 3
+	switch {
+	case s.bom < seen && c == mark[s.bom]:
+		s.bom++
+	case s.bom != 0 && s.bom != seen:
+		s.state = stateFail
+	case isSpace(c):
+		s.bom = seen
+	case c == '{':
+		s.push(viewSkip, false, false)
+	default:
+		s.state = stateFail
+	}
+	return 1
+}
+
+// structure reads one byte outside of strings and scalars, and a name or a
+// value from its beginning.
+func (s *Scanner) structure(p []byte) int {
+	c := p[0]
+	switch s.state {
+	case stateColon:
+		if c == ':' {
+			s.state = stateValue
+			return 1
+		}
+	case stateAfter:
+		return s.after(c)
+	case stateKeyOrEnd, stateKey:
+		if c == '"' {
+			return s.key(p)
+		}
+		if c == '}' && s.state == stateKeyOrEnd {
+			s.pop()
+			return 1
+		}
+	case stateValueOrEnd, stateValue:
+		if c == ']' && s.state == stateValueOrEnd {
+			s.pop()
+			return 1
+		}
+		return s.value(c)
+	}
+	s.state = stateFail
+	return 1
+}
+
+// after reads what follows a value.
+func (s *Scanner) after(c byte) int {
+	f := s.top()
+	switch {
+	case c == ',' && f.array:
+		s.nextElement(f)
+	case c == ',':
+		s.state = stateKey
+	case c == ']' && f.array, c == '}' && !f.array:
+		s.pop()
+	default:
+		s.state = stateFail
+	}
+	return 1
+}
+
+// nextElement prepares for another element of an array. When nothing in the
+// array can matter any more, its rest is skipped as a whole.
+func (s *Scanner) nextElement(f *frame) {
+	s.state = stateValue
+	switch {
+	case f.hash:
+		s.view = f.elem
+	case f.tokens && !s.full():
+		s.view = viewIDs
+	case f.firstOnly, s.full():
+		s.state, s.skipDepth, s.skipHash = stateSkip, 1, false
+		s.depth--
+	default:
+		s.view = f.elem
+	}
+}
+
+// full reports whether the slot has all the text it needs.
+func (s *Scanner) full() bool { return s.slot.cur.chars >= s.limit }
+
+func (s *Scanner) top() *frame { return &s.frames[s.depth-1] }
+
+// push opens a container that is looked into.
+func (s *Scanner) push(v view, array, hash bool) {
+	f := &s.frames[s.depth]
+	s.depth++
+	f.view, f.array, f.hash, f.cand = v, array, hash, noCand
+	f.drop, f.firstOnly, f.done, f.tokens, f.names = false, false, false, false, false
+	f.sum, f.members = 0, len(s.members)
+	f.start, f.base = len(s.slot.buf), s.slot.cur
+	if array {
+		f.sum = tagArray
+		s.state = stateValueOrEnd
+		return
+	}
+	for i := range f.cands {
+		f.cands[i].set = false
+	}
+	f.typ.reset()
+	f.least.reset()
+	s.state = stateKeyOrEnd
+}
+
+// pop closes the innermost container.
+func (s *Scanner) pop() {
+	f := s.top()
+	digest := s.digestOf(f)
+	switch {
+	case f.tokens:
+		s.endPiece()
+	case !f.array:
+		s.settle(f, digest)
+	}
+	s.depth--
+	s.valueEnd(digest)
+}
+
+// valueEnd goes on behind a value, whose digest is given if one was needed.
+func (s *Scanner) valueEnd(digest uint64) {
+	s.state = stateAfter
+	if s.depth == 0 {
+		s.state = stateDone
+		return
+	}
+	f := s.top()
+	switch {
+	case f.array && f.hash:
+		f.sum = mix(f.sum, digest)
+	case f.array:
+	case f.hash && !f.drop:
+		s.addMember(f, member{f.name, digest})
+	}
+	if !f.array {
+		s.endCand(f)
+	}
+}
