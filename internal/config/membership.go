@@ -82,7 +82,7 @@ func decodeList(v strict.Value) EndpointList {
 	v.Each(func(i int, item strict.Value) {
 		var faults Problems
 		e := decodeEndpoint(item.Into(&faults))
-		if first, again := kept[e.Address]; again && len(faults) == 0 {
+		if first, again := kept[e.Address]; again {
 			item.Into(&faults).Report("address", "%s is in the list already, as entry %d: the first is kept", e.Address, first)
 		}
 		switch {

@@ -25,10 +25,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestFileGolden plays the life of a membership file. Rewrite with -rewrite.
 //
-//	file      the next content of the file
+//	file        the next content of the file
 //	unreadable  the next reading fails with this text
 func TestFileGolden(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/golden", func(t *testing.T, path string) {
 		var last Update
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			event := watch.Event{Data: []byte(d.Input)}
