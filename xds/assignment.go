@@ -1,0 +1,93 @@
+package xds
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+// LoadAssignment returns the set as Envoy's endpoints of one EDS service: a
+// locality a zone, sorted, and in it the endpoints in address order. Equal sets
+// make equal messages.
+func LoadAssignment(service string, set fleet.Set) (*endpointv3.ClusterLoadAssignment, error) {
+	zones := make(map[string]*endpointv3.LocalityLbEndpoints)
+	cla := &endpointv3.ClusterLoadAssignment{ClusterName: service}
+	for i := range set.Len() {
+		e := set.At(i)
+		host, err := lbEndpoint(e)
+		if err != nil {
+			return nil, fmt.Errorf("endpoints of %s: %w", service, err)
+		}
+		zone, ok := zones[e.Zone]
+		if !ok {
+			zone = &endpointv3.LocalityLbEndpoints{Locality: locality(e.Zone)}
+			zones[e.Zone] = zone
+			cla.Endpoints = append(cla.Endpoints, zone)
+		}
+		zone.LbEndpoints = append(zone.LbEndpoints, host)
+	}
+	slices.SortFunc(cla.Endpoints, func(a, b *endpointv3.LocalityLbEndpoints) int {
+		return strings.Compare(a.GetLocality().GetZone(), b.GetLocality().GetZone())
+	})
+	if err := validate(cla); err != nil {
+		return nil, fmt.Errorf("endpoints of %s: %w", service, err)
+	}
+	return cla, nil
+}
+
+// locality is nil for the unknown zone: Envoy shows a locality with an empty
+// zone in every statistic.
+func locality(zone string) *corev3.Locality {
+	if zone == "" {
+		return nil
+	}
+	return &corev3.Locality{Zone: zone}
+}
+
+func lbEndpoint(e fleet.Endpoint) (*endpointv3.LbEndpoint, error) {
+	// A name instead of an address would make Envoy refuse all of them.
+	ap, err := netip.ParseAddrPort(e.Address)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %q: want ip:port: %w", e.Address, err)
+	}
+	status, err := health(e.State)
+	if err != nil {
+		return nil, fmt.Errorf("endpoint %q: %w", e.Address, err)
+	}
+	if e.Weight < fleet.MinWeight || e.Weight > fleet.MaxWeight {
+		return nil, fmt.Errorf("endpoint %q: weight %d, want %d..%d", e.Address, e.Weight, fleet.MinWeight, fleet.MaxWeight)
+	}
+	return &endpointv3.LbEndpoint{
+		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socket(ap)}},
+		HealthStatus:   status,
+		// Only Envoy's own fallback weighs with it; the router has the same weights.
+		LoadBalancingWeight: wrapperspb.UInt32(e.Weight),
+	}, nil
+}
+
+func socket(ap netip.AddrPort) *corev3.Address {
+	return &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
+		Address:       ap.Addr().String(),
+		PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: uint32(ap.Port())},
+	}}}
+}
+
+func health(s fleet.State) (corev3.HealthStatus, error) {
+	switch s {
+	case fleet.Healthy:
+		return corev3.HealthStatus_HEALTHY, nil
+	case fleet.Unhealthy:
+		return corev3.HealthStatus_UNHEALTHY, nil
+	case fleet.Draining:
+		return corev3.HealthStatus_DRAINING, nil
+	default:
+		return 0, fmt.Errorf("%s: want healthy, unhealthy or draining", s)
+	}
+}

@@ -1,0 +1,146 @@
+package xds
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+)
+
+// remembered is how many generations back a content is still recognised.
+const remembered = 128
+
+// content identifies what an endpoint resource holds, as the protocol does.
+type content struct{ service, version string }
+
+// clients is what is known of every stream. What an Envoy uses is recorded as
+// content, not as a generation: a membership that returns to an earlier one is
+// not sent to an Envoy that never saw the one between.
+type clients struct {
+	obs Observer
+
+	mu          sync.Mutex
+	streams     map[int64]*client
+	generation  uint64
+	generations map[content]uint64
+	nacks       uint64
+	lastNack    Nack
+	changed     chan struct{} // closed and replaced when anything above changes
+}
+
+func newClients(obs Observer) *clients {
+	return &clients{
+		obs: obs, streams: make(map[int64]*client), generations: make(map[content]uint64),
+		changed: make(chan struct{}),
+	}
+}
+
+// client is one stream.
+type client struct {
+	node       string
+	connected  bool // its first request, which has the node, has come
+	subscribed map[string]bool
+	held       map[string]string            // service to version: in use
+	refused    map[string]string            // service to version: the latest refused
+	sent       map[string]map[string]string // nonce to services and versions: no answer yet
+}
+
+// expect records the content of a generation before it can be sent.
+func (c *clients) expect(generation uint64, assignments []*endpointv3.ClusterLoadAssignment) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, a := range assignments {
+		bytes, err := cache.MarshalResource(a)
+		if err != nil {
+			return fmt.Errorf("endpoints of %s: %w", a.GetClusterName(), err)
+		}
+		c.generations[content{a.GetClusterName(), cache.HashResource(bytes)}] = generation
+	}
+	for k, g := range c.generations {
+		if g+remembered < generation {
+			delete(c.generations, k)
+		}
+	}
+	c.generation = generation
+	c.wake()
+	return nil
+}
+
+// wake lets every waiter look again. c.mu is held.
+func (c *clients) wake() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// newest returns the latest generation among the contents. c.mu is held.
+func (c *clients) newest(contents map[string]string) (generation uint64) {
+	for service, version := range contents {
+		generation = max(generation, c.generations[content{service, version}])
+	}
+	return generation
+}
+
+// settlement is the answer to whether all Envoys have a generation.
+type settlement struct {
+	behind, refused []string // nodes
+	detail          string
+	changed         <-chan struct{}
+}
+
+func (s settlement) refusal(generation uint64) error {
+	if len(s.refused) == 0 {
+		return nil
+	}
+	return fmt.Errorf("generation %d at %q: %w: %s", generation, s.refused, ErrRefused, s.detail)
+}
+
+func (c *clients) settled(generation uint64) settlement {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := settlement{changed: c.changed, detail: c.lastNack.Detail}
+	for _, cl := range c.streams {
+		switch {
+		case len(cl.subscribed) == 0:
+		case c.newest(cl.held) >= generation && !c.overtaken(cl, generation):
+		case c.newest(cl.refused) >= generation:
+			s.refused = append(s.refused, cl.node)
+		default:
+			s.behind = append(s.behind, cl.node)
+		}
+	}
+	slices.Sort(s.behind)
+	slices.Sort(s.refused)
+	return s
+}
+
+// overtaken reports whether an older content is on its way to an Envoy that
+// already has the one that is asked for. c.mu is held.
+func (c *clients) overtaken(cl *client, generation uint64) bool {
+	for _, contents := range cl.sent {
+		if c.newest(contents) < generation && len(contents) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *clients) status() Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	st := Status{Generation: c.generation, Nacks: c.nacks, LastNack: c.lastNack}
+	for _, cl := range c.streams {
+		if cl.connected {
+			st.Clients = append(st.Clients, Client{
+				Node: cl.node, Subscribed: len(cl.subscribed) > 0,
+				Acked: c.newest(cl.held), Refused: c.newest(cl.refused),
+			})
+		}
+	}
+	slices.SortFunc(st.Clients, func(a, b Client) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Acked, b.Acked))
+	})
+	return st
+}

@@ -1,0 +1,140 @@
+package xds
+
+import (
+	"errors"
+
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+)
+
+var errUnknownStream = errors.New("request on a stream that was not opened")
+
+func (c *clients) open(stream int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams[stream] = &client{
+		subscribed: make(map[string]bool), held: make(map[string]string),
+		refused: make(map[string]string), sent: make(map[string]map[string]string),
+	}
+}
+
+func (c *clients) closed(stream int64) {
+	c.mu.Lock()
+	cl := c.streams[stream]
+	delete(c.streams, stream)
+	c.wake()
+	c.mu.Unlock()
+	if cl != nil && cl.connected && c.obs.OnDisconnect != nil {
+		c.obs.OnDisconnect(cl.node)
+	}
+}
+
+// sending notes what a nonce stands for, before the answer to it can come.
+func (c *clients) sending(stream int64, r *discovery.DeltaDiscoveryResponse) {
+	if r.GetTypeUrl() != resource.EndpointType {
+		return
+	}
+	contents := make(map[string]string, len(r.GetResources()))
+	for _, res := range r.GetResources() {
+		contents[res.GetName()] = res.GetVersion()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cl := c.streams[stream]; cl != nil {
+		cl.sent[r.GetNonce()] = contents
+	}
+}
+
+// request takes a subscription, an ACK or a NACK, and tells the observer after
+// the lock is released.
+func (c *clients) request(stream int64, r *discovery.DeltaDiscoveryRequest) error {
+	c.mu.Lock()
+	cl := c.streams[stream]
+	if cl == nil {
+		c.mu.Unlock()
+		return errUnknownStream
+	}
+	var events []func()
+	if node := r.GetNode(); node != nil && !cl.connected {
+		events = append(events, c.connect(cl, node))
+	}
+	if r.GetErrorDetail() != nil {
+		events = append(events, c.nack(cl, r))
+	}
+	if r.GetTypeUrl() == resource.EndpointType {
+		cl.subscribe(r)
+		events = append(events, c.answer(cl, r))
+	}
+	c.wake()
+	c.mu.Unlock()
+	for _, tell := range events {
+		if tell != nil {
+			tell()
+		}
+	}
+	return nil
+}
+
+func (c *clients) connect(cl *client, node *corev3.Node) (event func()) {
+	cl.node, cl.connected = node.GetId(), true
+	if c.obs.OnConnect == nil {
+		return nil
+	}
+	return func() { c.obs.OnConnect(node.GetId()) }
+}
+
+func (c *clients) nack(cl *client, r *discovery.DeltaDiscoveryRequest) (event func()) {
+	const limit = 2048
+	detail := r.GetErrorDetail().GetMessage()
+	c.nacks++
+	c.lastNack = Nack{Node: cl.node, TypeURL: r.GetTypeUrl(), Detail: detail[:min(len(detail), limit)]}
+	if c.obs.OnNack == nil {
+		return nil
+	}
+	n := c.lastNack
+	return func() { c.obs.OnNack(n) }
+}
+
+// subscribe follows the names that the Envoy wants, and what it says it has
+// after a reconnect.
+func (cl *client) subscribe(r *discovery.DeltaDiscoveryRequest) {
+	for _, name := range r.GetResourceNamesSubscribe() {
+		cl.subscribed[name] = true
+	}
+	for _, name := range r.GetResourceNamesUnsubscribe() {
+		delete(cl.subscribed, name)
+		delete(cl.held, name)
+		delete(cl.refused, name)
+	}
+	for name, version := range r.GetInitialResourceVersions() {
+		cl.held[name] = version
+	}
+}
+
+// answer settles the response that the request answers, if any.
+func (c *clients) answer(cl *client, r *discovery.DeltaDiscoveryRequest) (event func()) {
+	contents, ok := cl.sent[r.GetResponseNonce()]
+	if !ok {
+		return nil
+	}
+	delete(cl.sent, r.GetResponseNonce())
+	if r.GetErrorDetail() != nil {
+		for service, version := range contents {
+			cl.refused[service] = version
+		}
+		return nil
+	}
+	for service, version := range contents {
+		if cl.subscribed[service] {
+			cl.held[service] = version
+			delete(cl.refused, service)
+		}
+	}
+	generation := c.newest(contents)
+	if c.obs.OnAck == nil || generation == 0 {
+		return nil
+	}
+	node := cl.node
+	return func() { c.obs.OnAck(node, generation) }
+}

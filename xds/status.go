@@ -1,0 +1,41 @@
+package xds
+
+// Observer is told what happens. Its functions may be nil; they are called in a
+// stream's goroutine and must not block.
+type Observer struct {
+	// OnConnect and OnDisconnect get the node id of an Envoy.
+	OnConnect, OnDisconnect func(node string)
+	// OnAck is called when an Envoy uses the endpoints of a generation.
+	OnAck func(node string, generation uint64)
+	// OnNack is called when an Envoy refuses a resource; detail is its own text.
+	OnNack func(Nack)
+}
+
+// Nack is an Envoy's refusal.
+type Nack struct {
+	Node    string
+	TypeURL string
+	Detail  string // at most 2 KiB of Envoy's message
+}
+
+// Status is a picture of the connected Envoys.
+type Status struct {
+	// Generation is the one last published; 0 before the first.
+	Generation uint64
+	// Clients are sorted by node id.
+	Clients []Client
+	// Nacks counts the refusals since the start, LastNack is the latest.
+	Nacks    uint64
+	LastNack Nack
+}
+
+// Client is one connected Envoy.
+type Client struct {
+	Node string
+	// Subscribed is set once it has asked for the pool's endpoints.
+	Subscribed bool
+	// Acked is the generation that it uses, 0 for none that is remembered.
+	Acked uint64
+	// Refused is the latest generation that it refused, 0 for none.
+	Refused uint64
+}
