@@ -38,14 +38,20 @@ func (e *apiError) write(w http.ResponseWriter) {
 }
 
 func badRequest(err error) *apiError {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return &apiError{
-			status:  http.StatusRequestEntityTooLarge,
-			message: fmt.Sprintf("request body: want at most %d bytes", tooLarge.Limit),
-		}
-	}
 	return &apiError{status: http.StatusBadRequest, message: err.Error()}
+}
+
+// unreadable is the error for a body that could not be read to its end: too
+// large, or the client has left.
+func unreadable(err error) error {
+	var tooLarge *http.MaxBytesError
+	if !errors.As(err, &tooLarge) {
+		return errClientGone
+	}
+	return &apiError{
+		status:  http.StatusRequestEntityTooLarge,
+		message: fmt.Sprintf("request body: want at most %d bytes", tooLarge.Limit),
+	}
 }
 
 func unknownModel(name string) *apiError {

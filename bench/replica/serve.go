@@ -14,7 +14,7 @@ import (
 // selectFormat chooses the wire format of a request; nil means unknown path.
 type selectFormat func(h http.Header, body []byte) format
 
-// errClientGone is a write that failed.
+// errClientGone is a read or a write that failed.
 var errClientGone = errors.New("client has left")
 
 // serve counts a request in and out, whatever happens in between, and answers.
@@ -28,7 +28,7 @@ func (r *Replica) serve(choose selectFormat) http.HandlerFunc {
 		if err == nil {
 			err = r.answer(w, req, body, choose)
 		} else {
-			err = badRequest(err)
+			err = unreadable(err)
 		}
 		var refused *apiError
 		if errors.As(err, &refused) {
