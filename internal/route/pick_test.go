@@ -260,16 +260,10 @@ func TestPrefixAwareEqualsWalkingTheOrder(t *testing.T) {
 }
 
 func walk(t *Table, key uint64, held int) (string, Reason) {
-	order := make([]int, len(t.candidates))
-	for i := range order {
-		order[i] = i
+	var order []int
+	for _, address := range t.Order(key) {
+		order = append(order, slices.IndexFunc(t.candidates, func(c candidate) bool { return c.address == address }))
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		if t.index.Before(key, i, j) {
-			return -1
-		}
-		return 1
-	})
 	least := order[0]
 	for rank, i := range order {
 		c := t.candidates[i]

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/warmpath/warmpath/internal/config"
+	"github.com/warmpath/warmpath/internal/config/watch"
+	"github.com/warmpath/warmpath/internal/discovery"
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+// check reads files as serve would and prints every problem of every file.
+func check(args []string, stdout io.Writer) error {
+	if len(args) == 0 {
+		return usageError{errors.New("check: want a file: warmpath check warmpath.yaml")}
+	}
+	var problems []error
+	for _, path := range args {
+		if path == "-h" || path == "--help" {
+			_, err := io.WriteString(stdout, "usage: warmpath check FILE...\n\n"+
+				"Checks warmpath.yaml files, with the membership file that each names, and membership files.\n")
+			return err
+		}
+		summary, err := checkFile(path)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if _, err := fmt.Fprintf(stdout, "%s: %s\n", path, summary); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// checkFile tells a membership file by its only key.
+func checkFile(path string) (summary string, err error) {
+	data, err := watch.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if isMembership(data) {
+		set, err := discovery.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("ok, %d endpoints", set.Len()), nil
+	}
+	c, set, err := loadConfig(path)
+	if err != nil {
+		return "", err
+	}
+	summary = fmt.Sprintf("ok, %s, %d endpoints", c.RoutingConfig.RoutingStrategy, set.Len())
+	if membership := c.Membership.Path(path); membership != "" {
+		summary += " in " + membership
+	}
+	return summary, nil
+}
+
+// loadConfig reads a configuration and its membership as they are now.
+func loadConfig(path string) (config.Config, fleet.Set, error) {
+	c, err := config.Load(path)
+	if err != nil {
+		return config.Config{}, fleet.Set{}, err
+	}
+	if membership := c.Membership.Path(path); membership != "" {
+		set, err := discovery.ReadFile(membership)
+		return c, set, err
+	}
+	set, _ := fleet.NewSet(c.Membership.Static)
+	return c, set, nil
+}
+
+// isMembership tells a membership file from a configuration by its top-level key.
+func isMembership(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if bytes.HasPrefix(line, []byte("endpoints:")) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,344 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/warmpath/warmpath/internal/config"
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/prefix"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+const explainUsage = `usage: warmpath explain [flags] FILE [FILE2]
+
+Says what warmpath would do with a request body, by the code that the server
+runs. FILE is a body as the client sends it; - is standard input. With two
+files it also says where their texts part.
+
+`
+
+// explainOptions are the flags of explain.
+type explainOptions struct {
+	json, showText bool
+	path           string
+	headers        headerFlags
+	prefixLength   int
+	endpoints      string
+	config         string
+}
+
+// headerFlags collects repeated -H flags.
+type headerFlags []string
+
+// String implements flag.Value.
+func (h *headerFlags) String() string { return strings.Join(*h, ", ") }
+
+// Set implements flag.Value.
+func (h *headerFlags) Set(s string) error {
+	name, _, ok := strings.Cut(s, ":")
+	if !ok || strings.TrimSpace(name) == "" {
+		return fmt.Errorf("header %q: want 'name: value'", s)
+	}
+	*h = append(*h, s)
+	return nil
+}
+
+func (h headerFlags) get(name string) string {
+	for _, line := range h {
+		if key, value, _ := strings.Cut(line, ":"); strings.EqualFold(strings.TrimSpace(key), name) {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	var o explainOptions
+	flags := flag.NewFlagSet("warmpath explain", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	flags.BoolVar(&o.showText, "show-text", false, "print the canonical text that the key covers")
+	flags.StringVar(&o.path, "path", "/v1/chat/completions", "request `path`")
+	flags.Var(&o.headers, "H", "request `header`, 'name: value'; may be repeated")
+	flags.IntVar(&o.prefixLength, "prefix-length", 0, fmt.Sprintf("`characters` (bytes on native invoke paths) that make the key, 1 or more (default %d, or the configuration's)", route.DefaultPrefixLength))
+	flags.StringVar(&o.endpoints, "endpoints", "", "comma-separated `host:port` list to choose from (default the configuration's)")
+	flags.StringVar(&o.config, "config", "", "warmpath.yaml `file` to take strategy, lengths, tenant header and endpoints from")
+	flags.Usage = func() {
+		_, _ = io.WriteString(stderr, explainUsage)
+		flags.PrintDefaults()
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return usageError{err}
+	case flags.NArg() < 1 || flags.NArg() > 2:
+		return usageError{fmt.Errorf("explain: want one or two body files, got %d arguments", flags.NArg())}
+	}
+	e, err := newExplainer(o, flagWasSet(flags, "prefix-length"))
+	if err != nil {
+		return usageError{err}
+	}
+	var bodies []explanation
+	for _, file := range flags.Args() {
+		body, err := readBody(file, stdin)
+		if err != nil {
+			return usageError{err}
+		}
+		bodies = append(bodies, e.explain(file, body))
+	}
+	if o.json {
+		return printJSON(stdout, bodies)
+	}
+	return printWords(stdout, bodies)
+}
+
+func flagWasSet(flags *flag.FlagSet, name string) (set bool) {
+	flags.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
+}
+
+func readBody(file string, stdin io.Reader) ([]byte, error) {
+	if file == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(file)
+}
+
+// explanation is the JSON of one body.
+type explanation struct {
+	File         string   `json:"file"`
+	API          string   `json:"api"`
+	Kind         string   `json:"kind"` // text, raw or none
+	TextChars    int      `json:"text_chars"`
+	PrefixLength int      `json:"prefix_length"`
+	Key          string   `json:"key"` // 16 hex digits; empty if kind is none
+	Tenant       string   `json:"tenant"`
+	TenantSource string   `json:"tenant_source"`
+	Model        string   `json:"model"`
+	Adapter      string   `json:"adapter"`
+	CacheSalt    string   `json:"cache_salt,omitempty"`
+	Strategy     string   `json:"strategy"`
+	Homes        []string `json:"homes"`
+	Chosen       string   `json:"chosen,omitempty"`
+	Reason       string   `json:"reason"`
+	Notes        []string `json:"notes,omitempty"`
+	Text         *string  `json:"text,omitempty"`
+
+	whole string // canonical text far beyond the prefix length, to compare
+}
+
+// explainer decides as a server would that has no load.
+type explainer struct {
+	options      explainOptions
+	policy       route.Policy
+	tenantHeader string
+	inflate      int64
+	table        *route.Table
+}
+
+func newExplainer(o explainOptions, lengthSet bool) (*explainer, error) {
+	c := config.Default()
+	set := fleet.Set{}
+	p := route.Policy{Strategy: route.PrefixAware, PrefixLength: route.DefaultPrefixLength}
+	if o.config != "" {
+		var err error
+		if c, set, err = loadConfig(o.config); err != nil {
+			return nil, err
+		}
+		p = policy(c)
+	}
+	if lengthSet {
+		if o.prefixLength < 1 {
+			return nil, fmt.Errorf("explain: -prefix-length %d: want 1 or more", o.prefixLength)
+		}
+		p.PrefixLength = o.prefixLength
+	}
+	if o.endpoints != "" {
+		var err error
+		if set, err = parseEndpoints(o.endpoints); err != nil {
+			return nil, err
+		}
+	}
+	return &explainer{
+		options: o, policy: p, tenantHeader: c.Tenant.Header, inflate: c.Limits.InflateBytes,
+		table: route.NewTable(set, p, load.NewTracker()),
+	}, nil
+}
+
+func parseEndpoints(list string) (fleet.Set, error) {
+	var endpoints []fleet.Endpoint
+	for _, s := range strings.Split(list, ",") {
+		address, err := fleet.ParseAddress(strings.TrimSpace(s))
+		if err != nil {
+			return fleet.Set{}, fmt.Errorf("explain: -endpoints: %w", err)
+		}
+		endpoints = append(endpoints, fleet.Endpoint{Address: address, Weight: 1})
+	}
+	set, _ := fleet.NewSet(endpoints)
+	return set, nil
+}
+
+// comparedChars is how far the texts of two bodies are compared.
+const comparedChars = 1 << 20
+
+func (e *explainer) explain(file string, body []byte) explanation {
+	head := prefix.Head{
+		Path: e.options.path, ContentType: e.options.headers.get("content-type"),
+		ContentEncoding: e.options.headers.get("content-encoding"), TenantHeader: e.options.headers.get(e.tenantHeader),
+	}
+	var scanner prefix.Scanner
+	result := e.scan(&scanner, head, body, e.policy.PrefixLength)
+	x := explanation{
+		File: file, API: result.API.String(), Kind: result.Kind.String(),
+		TextChars: result.Chars, PrefixLength: e.policy.PrefixLength,
+		Tenant: result.Tenant, TenantSource: result.TenantSource.String(),
+		Model: result.Model, Adapter: result.Adapter, CacheSalt: result.CacheSalt,
+		Strategy: e.policy.Strategy.String(), Homes: []string{},
+	}
+	for name := range result.Notes.All {
+		x.Notes = append(x.Notes, name)
+	}
+	if e.options.showText {
+		text := strings.ToValidUTF8(scanner.Text(), "\uFFFD")
+		x.Text = &text
+	}
+	e.decide(&x, result)
+	e.scan(&scanner, head, body, comparedChars)
+	x.whole = scanner.Text()
+	return x
+}
+
+func (e *explainer) scan(s *prefix.Scanner, head prefix.Head, body []byte, length int) prefix.Result {
+	s.Reset(head, prefix.Options{PrefixLength: length, MaxInflate: e.inflate})
+	if head.NeedsBody() {
+		s.Feed(body)
+	}
+	return s.Finish(true)
+}
+
+// decide fills in what a server without load would choose.
+func (e *explainer) decide(x *explanation, result prefix.Result) {
+	keyed := result.Kind != prefix.None
+	decision, slot := e.table.Pick(route.Request{Key: result.Key, Keyed: keyed})
+	slot.Release()
+	x.Reason = decision.Reason.String()
+	if keyed {
+		x.Key = fmt.Sprintf("%016x", result.Key)
+		x.Homes = e.table.Order(result.Key)
+		x.Chosen = decision.Chosen
+	} else if decision.Reason == route.NoEndpoints {
+		x.Reason = route.NoKey.String()
+	}
+}
+
+func printJSON(w io.Writer, bodies []explanation) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if len(bodies) == 1 {
+		return encoder.Encode(bodies[0])
+	}
+	return encoder.Encode(struct {
+		Bodies  []explanation `json:"bodies"`
+		SameKey bool          `json:"same_key"`
+		// PartAt is the first character, counted from 1, in which the texts
+		// differ; 0 if they do not.
+		PartAt int `json:"texts_part_at"`
+	}{bodies, sameKey(bodies), partAt(bodies[0].whole, bodies[1].whole)})
+}
+
+func sameKey(bodies []explanation) bool {
+	return bodies[0].Key != "" && bodies[0].Key == bodies[1].Key
+}
+
+// partAt returns the number of the first character that differs, or 0.
+func partAt(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return i + 1
+		}
+	}
+	if len(x) != len(y) {
+		return min(len(x), len(y)) + 1
+	}
+	return 0
+}
+
+func printWords(w io.Writer, bodies []explanation) error {
+	var b strings.Builder
+	for _, x := range bodies {
+		x.words(&b)
+	}
+	if len(bodies) == 2 {
+		b.WriteString(difference(bodies))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (x explanation) words(b *strings.Builder) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "  %-9s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	fmt.Fprintf(b, "%s\n", x.File)
+	line("api", "%s", x.API)
+	line("tenant", "%q from %s", x.Tenant, x.TenantSource)
+	line("model", "%q adapter %q", x.Model, x.Adapter)
+	switch x.Kind {
+	case "none":
+		line("key", "none: no prompt text was found")
+	case "raw":
+		line("key", "%s of the first %d bytes (at most %d)", x.Key, x.TextChars, x.PrefixLength)
+	default:
+		line("key", "%s of the first %d characters of text (at most %d)", x.Key, x.TextChars, x.PrefixLength)
+	}
+	if len(x.Homes) > 0 {
+		line("homes", "%s", strings.Join(x.Homes, ", "))
+	}
+	if x.Chosen != "" {
+		line("chosen", "%s, by %s", x.Chosen, x.Strategy)
+	}
+	line("reason", "%s", x.Reason)
+	if len(x.Notes) > 0 {
+		line("notes", "%s", strings.Join(x.Notes, ", "))
+	}
+	if x.Text != nil {
+		line("text", "%q", *x.Text)
+	}
+}
+
+func difference(bodies []explanation) string {
+	at := partAt(bodies[0].whole, bodies[1].whole)
+	var b strings.Builder
+	if at == 0 {
+		b.WriteString("the texts are the same")
+	} else {
+		fmt.Fprintf(&b, "the texts part at character %d", at)
+	}
+	if sameKey(bodies) {
+		b.WriteString("; the keys are the same\n")
+		return b.String()
+	}
+	b.WriteString("; the keys differ")
+	for _, f := range []struct{ name, a, b string }{
+		{"tenants", bodies[0].Tenant, bodies[1].Tenant},
+		{"models", bodies[0].Model, bodies[1].Model},
+		{"adapters", bodies[0].Adapter, bodies[1].Adapter},
+		{"cache salts", bodies[0].CacheSalt, bodies[1].CacheSalt},
+	} {
+		if f.a != f.b {
+			fmt.Fprintf(&b, ", the %s too", f.name)
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/internal/discovery"
+	"github.com/warmpath/warmpath/internal/rollout"
+	"github.com/warmpath/warmpath/xds"
+)
+
+// status gathers the state of the program's parts for /readyz and /status.
+type status struct {
+	p  *program
+	mu sync.Mutex
+
+	generation  int
+	configError error
+	source      discovery.Update
+	rollout     rollout.Status
+}
+
+func newStatus(p *program) *status { return &status{p: p, generation: 1} }
+
+func (s *status) configured(generation int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation, s.configError = generation, err
+}
+
+func (s *status) sourced(u discovery.Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.source = u
+}
+
+func (s *status) rolledOut(r rollout.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rollout = r
+}
+
+// ready reports why no requests are routed yet.
+func (s *status) ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.source.LastGood.IsZero() {
+		return errors.New("no membership has been read yet")
+	}
+	return nil
+}
+
+// outstanding is the sum of all endpoints' loads.
+func (s *status) outstanding() int64 {
+	var sum int64
+	for _, c := range s.p.router.Loads().Snapshot() {
+		sum += c.Outstanding
+	}
+	return sum
+}
+
+// statusValue is the JSON of /status.
+type statusValue struct {
+	Version      string           `json:"version"`
+	Config       configValue      `json:"config"`
+	Membership   membershipValue  `json:"membership"`
+	ControlPlane *xds.Status      `json:"controlPlane,omitempty"`
+	Endpoints    []endpointStatus `json:"endpoints"`
+}
+
+type configValue struct {
+	Generation           int    `json:"generation"`
+	Error                string `json:"error,omitempty"`
+	Strategy             string `json:"strategy"`
+	PrefixLength         int    `json:"prefixLength"`
+	ConcurrencyThreshold int    `json:"concurrencyThreshold"` // 0 = auto
+}
+
+type membershipValue struct {
+	Version  string    `json:"version"`
+	LastGood time.Time `json:"lastGood"`
+	Error    string    `json:"error,omitempty"`
+	Problems []string  `json:"problems,omitempty"`
+	Rollout  string    `json:"rollout,omitempty"` // why the last change is not in use everywhere
+	Leaving  []string  `json:"leaving,omitempty"`
+}
+
+type endpointStatus struct {
+	Address     string `json:"address"`
+	State       string `json:"state"` // "gone" once it has left the membership
+	Weight      uint32 `json:"weight,omitempty"`
+	Zone        string `json:"zone,omitempty"`
+	Outstanding int64  `json:"outstanding"`
+}
+
+// value is what /status shows.
+func (s *status) value() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	policy := s.p.router.Table().Policy()
+	v := statusValue{
+		Version: version(),
+		Config: configValue{
+			Generation: s.generation, Error: text(s.configError), Strategy: policy.Strategy.String(),
+			PrefixLength: policy.PrefixLength, ConcurrencyThreshold: policy.ConcurrencyThreshold,
+		},
+		Membership: membershipValue{
+			Version:  fmt.Sprintf("%016x", s.p.router.Table().Membership()),
+			LastGood: s.source.LastGood, Error: text(s.source.Err), Rollout: text(s.rollout.Err), Leaving: s.rollout.Draining,
+		},
+		Endpoints: s.endpoints(),
+	}
+	for _, problem := range s.source.Problems {
+		v.Membership.Problems = append(v.Membership.Problems, problem.String())
+	}
+	if s.p.xds != nil {
+		state := s.p.xds.Status()
+		v.ControlPlane = &state
+	}
+	return v
+}
+
+// endpoints lists the members and whatever else still runs requests.
+func (s *status) endpoints() []endpointStatus {
+	set := s.p.router.Membership()
+	list := make([]endpointStatus, 0, set.Len())
+	for _, c := range s.p.router.Loads().Snapshot() {
+		e := endpointStatus{Address: c.Address, State: "gone", Outstanding: c.Outstanding}
+		if i, member := set.Index(c.Address); member {
+			e.State, e.Weight, e.Zone = set.At(i).State.String(), set.At(i).Weight, set.At(i).Zone
+		} else if c.Outstanding == 0 {
+			continue
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"log/slog"
+
+	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/config"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// The configuration's words become the parts' own values here, so that the
+// parts do not know the file.
+
+func policy(c config.Config) route.Policy {
+	strategies := map[config.Strategy]route.Strategy{
+		config.Random:                   route.Random,
+		config.LeastOutstandingRequests: route.LeastOutstandingRequests,
+		config.PrefixAware:              route.PrefixAware,
+	}
+	return route.Policy{
+		Strategy:             strategies[c.RoutingConfig.RoutingStrategy],
+		PrefixLength:         c.RoutingConfig.PrefixAware.PrefixLength,
+		ConcurrencyThreshold: int(c.RoutingConfig.PrefixAware.ConcurrencyThreshold),
+	}
+}
+
+func settings(c config.Config) extproc.Settings {
+	s := extproc.Settings{
+		TenantHeader:  c.Tenant.Header,
+		BodyLimit:     c.Limits.RequestBodyBytes,
+		InflateLimit:  c.Limits.InflateBytes,
+		RetryAttempts: c.Retry.Attempts,
+	}
+	for _, condition := range c.Retry.Conditions {
+		s.RetryConditions = append(s.RetryConditions, string(condition))
+	}
+	return s
+}
+
+func logLevel(l config.LogLevel) slog.Level {
+	return map[config.LogLevel]slog.Level{
+		config.LogDebug: slog.LevelDebug,
+		config.LogInfo:  slog.LevelInfo,
+		config.LogWarn:  slog.LevelWarn,
+		config.LogError: slog.LevelError,
+	}[l]
+}

@@ -1,0 +1,129 @@
+package extproc
+
+import (
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	extprocfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+// Where a decision travels: the metadata namespace and the key in it that the
+// shipped cluster reads, and the header of the same name for gateways that can
+// read only a header (Gateway API endpoint picker protocol, version 1.0.0).
+const (
+	DestinationNamespace = "envoy.lb"
+	DestinationKey       = "x-gateway-destination-endpoint"
+)
+
+const (
+	retryOnHeader    = "x-envoy-retry-on"
+	maxRetriesHeader = "x-envoy-max-retries"
+)
+
+// answer is what Envoy is told in the response to one message, before it is
+// put into the shape of the message's phase.
+type answer struct {
+	// destination is the comma-separated list of endpoints to try in order;
+	// empty leaves the choice to Envoy.
+	destination string
+	// decided marks the answer that carries the decision, even an empty one:
+	// then a destination header of the client's own must not stand.
+	decided bool
+	// retryOn and maxRetries switch Envoy's retries on for this request.
+	retryOn, maxRetries string
+	// bodyMode is the request body mode to change to.
+	bodyMode    extprocfilterv3.ProcessingMode_BodySendMode
+	setBodyMode bool
+}
+
+// unchanged lets the message pass as it is.
+var unchanged answer
+
+// headersResponse answers a request_headers message.
+func (a answer) headersResponse() *extprocv3.ProcessingResponse {
+	r := &extprocv3.ProcessingResponse{
+		Response: &extprocv3.ProcessingResponse_RequestHeaders{
+			RequestHeaders: &extprocv3.HeadersResponse{Response: a.common()},
+		},
+		DynamicMetadata: a.metadata(),
+	}
+	if a.setBodyMode {
+		// Envoy takes an override only if allowed_override_modes lists exactly
+		// this combination; the response modes repeat what it is configured with.
+		r.ModeOverride = &extprocfilterv3.ProcessingMode{
+			RequestBodyMode:     a.bodyMode,
+			ResponseHeaderMode:  extprocfilterv3.ProcessingMode_SEND,
+			ResponseTrailerMode: extprocfilterv3.ProcessingMode_SEND,
+		}
+	}
+	return r
+}
+
+// bodyResponse answers a request_body message.
+func (a answer) bodyResponse() *extprocv3.ProcessingResponse {
+	return &extprocv3.ProcessingResponse{
+		Response: &extprocv3.ProcessingResponse_RequestBody{
+			RequestBody: &extprocv3.BodyResponse{Response: a.common()},
+		},
+		DynamicMetadata: a.metadata(),
+	}
+}
+
+func (a answer) common() *extprocv3.CommonResponse {
+	mutation := a.mutation()
+	if mutation == nil {
+		return nil
+	}
+	return &extprocv3.CommonResponse{HeaderMutation: mutation}
+}
+
+// mutation overwrites the destination header, so that a client's own value
+// never stands beside or instead of the decision.
+func (a answer) mutation() *extprocv3.HeaderMutation {
+	if !a.decided {
+		return nil
+	}
+	if a.destination == "" {
+		return &extprocv3.HeaderMutation{RemoveHeaders: []string{DestinationKey}}
+	}
+	m := &extprocv3.HeaderMutation{SetHeaders: []*corev3.HeaderValueOption{overwrite(DestinationKey, a.destination)}}
+	if a.retryOn != "" {
+		m.SetHeaders = append(m.SetHeaders, overwrite(retryOnHeader, a.retryOn), overwrite(maxRetriesHeader, a.maxRetries))
+	}
+	return m
+}
+
+func overwrite(key, value string) *corev3.HeaderValueOption {
+	return &corev3.HeaderValueOption{
+		Header:       &corev3.HeaderValue{Key: key, RawValue: []byte(value)},
+		AppendAction: corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD,
+	}
+}
+
+func (a answer) metadata() *structpb.Struct {
+	if a.destination == "" {
+		return nil
+	}
+	return &structpb.Struct{Fields: map[string]*structpb.Value{
+		DestinationNamespace: structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+			DestinationKey: structpb.NewStringValue(a.destination),
+		}}),
+	}}
+}
+
+// The answers to the phases after the decision never change anything, so one
+// message of each serves all requests.
+var (
+	passResponseHeaders = &extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseHeaders{
+		ResponseHeaders: &extprocv3.HeadersResponse{},
+	}}
+	passResponseBody = &extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseBody{
+		ResponseBody: &extprocv3.BodyResponse{},
+	}}
+	passRequestTrailers = &extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_RequestTrailers{
+		RequestTrailers: &extprocv3.TrailersResponse{},
+	}}
+	passResponseTrailers = &extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseTrailers{
+		ResponseTrailers: &extprocv3.TrailersResponse{},
+	}}
+)

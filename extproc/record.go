@@ -1,0 +1,63 @@
+package extproc
+
+import (
+	"context"
+	"time"
+
+	"github.com/warmpath/warmpath/internal/prefix"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// Record is what is known of one request. It belongs to the request's stream:
+// observers read it during the call and keep nothing of it.
+type Record struct {
+	// Context is the stream's: its gRPC metadata carries Envoy's trace context.
+	Context context.Context
+	// TraceParent and TraceState are the request's own W3C trace headers.
+	TraceParent, TraceState string
+	// RequestID is Envoy's x-request-id, for people to search by. It may be
+	// forged or repeated, so nothing is counted by it.
+	RequestID string
+
+	// Began is when the request's headers arrived, Scanned when its body had
+	// arrived and the key was to be computed, Decided when it had been chosen.
+	Began, Scanned, Decided time.Time
+
+	// BodyBytes is how much of the request body was seen, as it was sent.
+	BodyBytes int64
+	// API is the request's format by its path.
+	API prefix.API
+	// KeyChars is how many characters (bytes on native invoke paths) the key
+	// covers.
+	KeyChars int
+	// HasTenant says whether a valid tenant is part of the key. The id itself is
+	// a secret of the client's and is not recorded.
+	HasTenant bool
+	// Model and Adapter are the client's words, cut to a printable length; they
+	// must not become metric labels.
+	Model, Adapter string
+	// Problems are what kept the request from being routed by its text alone.
+	Problems []Problem
+	Decision route.Decision
+
+	// Status is the response's status code, 0 before it is known.
+	Status int
+	// Served is the endpoint that answered, as Envoy reports it; empty if it did
+	// not say.
+	Served string
+	// Attempts is how many endpoints Envoy tried.
+	Attempts int
+	// Missed says that an endpoint served which the decision had not named.
+	Missed bool
+}
+
+// Observer is told what happens to each request. The calls come from the
+// request's own goroutine and hold it up, so they must not block.
+type Observer interface {
+	// Decided is called once an endpoint was chosen, or none could be.
+	Decided(*Record)
+	// Served is called when the response headers tell which endpoint answered.
+	Served(*Record)
+	// Ended is called when the stream ends and the slot was given back.
+	Ended(*Record)
+}

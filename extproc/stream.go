@@ -1,0 +1,212 @@
+package extproc
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	extprocfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/prefix"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+type bodyMode = extprocfilterv3.ProcessingMode_BodySendMode
+
+const (
+	modeNone     = extprocfilterv3.ProcessingMode_NONE
+	modeBuffered = extprocfilterv3.ProcessingMode_BUFFERED
+	modePartial  = extprocfilterv3.ProcessingMode_BUFFERED_PARTIAL
+)
+
+// stream is the state of one request. All of it belongs to the goroutine that
+// serves the request's gRPC stream.
+type stream struct {
+	server   *Server
+	settings *Settings
+	record   Record
+
+	mode    bodyMode        // of the request body, overrides included
+	scanner *prefix.Scanner // not nil while a body is awaited
+	decided bool
+	slot    load.Reservation
+}
+
+// scanners are reused, because each keeps a buffer as long as its prefix.
+var scanners = sync.Pool{New: func() any { return new(prefix.Scanner) }}
+
+// handle answers one message; nil ends the stream, which lets the request go
+// on without us. A panic is a defect of ours that the request must not pay for.
+func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.ProcessingResponse) {
+	defer func() {
+		if recover() != nil {
+			s.problem(Panicked)
+			response = nil
+		}
+	}()
+	switch r := m.GetRequest().(type) {
+	case *extprocv3.ProcessingRequest_RequestHeaders:
+		if p := m.GetProtocolConfig(); p != nil {
+			s.mode = p.GetRequestBodyMode()
+		} else {
+			s.mode = modeBuffered
+		}
+		return s.requestHeaders(r.RequestHeaders).headersResponse()
+	case *extprocv3.ProcessingRequest_RequestBody:
+		return s.requestBody(r.RequestBody).bodyResponse()
+	case *extprocv3.ProcessingRequest_ResponseHeaders:
+		s.responseHeaders(m, r.ResponseHeaders)
+		return passResponseHeaders
+	case *extprocv3.ProcessingRequest_ResponseBody:
+		return passResponseBody
+	case *extprocv3.ProcessingRequest_RequestTrailers:
+		return passRequestTrailers
+	case *extprocv3.ProcessingRequest_ResponseTrailers:
+		return passResponseTrailers
+	default:
+		return nil
+	}
+}
+
+// requestHeaders decides at once when no body is needed or comes, and asks for
+// as much of the body as the key takes otherwise.
+func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
+	head := readHead(m.GetHeaders(), s.settings.TenantHeader)
+	s.record.TraceParent, s.record.TraceState = head.traceParent, head.traceState
+	s.record.RequestID = printable(head.requestID, 64)
+	s.record.API, _ = prefix.Classify(head.prefix.Path)
+
+	table := s.server.router.Table()
+	switch {
+	case m.GetEndOfStream():
+		a := s.decide(route.Request{}, NoText)
+		s.allowRetry(&a)
+		return a
+	case head.upgrade:
+		return s.decideWithoutBody(Upgrade)
+	case !table.Policy().NeedsKey() || table.Candidates() < 2:
+		return s.decideWithoutBody(NoProblem)
+	case !head.prefix.NeedsBody():
+		return s.decideWithoutBody(NoText)
+	case s.mode != modeBuffered && s.mode != modePartial:
+		return s.decideWithoutBody(UnsupportedMode)
+	}
+	s.scanner = scanners.Get().(*prefix.Scanner)
+	s.scanner.Reset(head.prefix, prefix.Options{
+		PrefixLength: table.Policy().PrefixLength,
+		MaxInflate:   s.settings.InflateLimit,
+	})
+	if s.mode == modeBuffered && (head.contentLength < 0 || head.contentLength > s.settings.BodyLimit) {
+		// Envoy would refuse a larger body with 413.
+		s.mode = modePartial
+		return answer{setBodyMode: true, bodyMode: modePartial}
+	}
+	return unchanged
+}
+
+// decideWithoutBody decides at the headers and spares the body the detour.
+func (s *stream) decideWithoutBody(p Problem) answer {
+	a := s.decide(route.Request{}, p)
+	if s.mode == modeBuffered || s.mode == modePartial {
+		s.mode = modeNone
+		a.setBodyMode, a.bodyMode = true, modeNone
+	}
+	return a
+}
+
+// requestBody decides on the body's text. In the modes that are steered by it
+// the first message holds all of the body that will come.
+func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
+	s.record.BodyBytes += int64(len(m.GetBody()))
+	if s.scanner == nil {
+		return unchanged
+	}
+	s.record.Scanned = time.Now()
+	s.scanner.Feed(m.GetBody())
+	complete := s.mode == modeBuffered || m.GetEndOfStream()
+	result := s.scanner.Finish(complete)
+	s.note(&result)
+	a := s.decide(route.Request{Key: result.Key, Keyed: result.Kind != prefix.None}, NoProblem)
+	s.releaseScanner()
+	if s.mode == modeBuffered {
+		// Only now is the whole body in Envoy's buffer. Retries that are switched
+		// on while a body still flows would make Envoy send parts of it twice.
+		s.allowRetry(&a)
+	}
+	return a
+}
+
+// decide chooses an endpoint and takes a slot there.
+func (s *stream) decide(request route.Request, p Problem) answer {
+	if s.record.Scanned.IsZero() {
+		s.record.Scanned = time.Now()
+	}
+	request.Random = s.server.random()
+	decision, slot := s.server.router.Table().Pick(request)
+	s.record.Decision, s.slot, s.decided = decision, slot, true
+	s.record.Decided = time.Now()
+	s.problem(p)
+	if decision.Reason == route.NoEndpoints {
+		s.problem(NoEndpoints)
+	}
+	s.server.observer.Decided(&s.record)
+	return answer{decided: true, destination: strings.Join(decision.Choices(), ",")}
+}
+
+// note records what was read of the body. The words in it are the client's, so
+// they are cut; the text itself is not recorded at all.
+func (s *stream) note(r *prefix.Result) {
+	const longest = 128
+	s.record.API, s.record.KeyChars = r.API, r.Chars
+	s.record.HasTenant = r.Tenant != ""
+	s.record.Model, s.record.Adapter = printable(r.Model, longest), printable(r.Adapter, longest)
+	for _, n := range []struct {
+		note    prefix.Notes
+		problem Problem
+	}{
+		{prefix.NoteRawFallback, NotJSON},
+		{prefix.NoteCut, BodyCut},
+		{prefix.NoteInflateCut, InflateLimit},
+		{prefix.NoteGzipBad, BrokenEncoding},
+		{prefix.NoteEncoding, UnknownEncoding},
+		{prefix.NoteDepth, TooDeep},
+		{prefix.NoteTenantInvalid, InvalidTenant},
+	} {
+		if r.Notes.Has(n.note) {
+			s.problem(n.problem)
+		}
+	}
+	if r.Kind == prefix.None {
+		s.problem(NoText)
+	}
+}
+
+func (s *stream) allowRetry(a *answer) {
+	if a.destination != "" {
+		a.retryOn, a.maxRetries = s.settings.retryOn, s.settings.maxRetries
+	}
+}
+
+func (s *stream) problem(p Problem) {
+	if p != NoProblem {
+		s.record.Problems = append(s.record.Problems, p)
+	}
+}
+
+func (s *stream) releaseScanner() {
+	if s.scanner != nil {
+		scanners.Put(s.scanner)
+		s.scanner = nil
+	}
+}
+
+// end gives back whatever the request still holds.
+func (s *stream) end() {
+	s.releaseScanner()
+	s.slot.Release()
+	if s.decided {
+		s.server.observer.Ended(&s.record)
+	}
+}

@@ -1,0 +1,149 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// Metrics are the program's Prometheus metrics. No label has a value that a
+// client can choose, so their number is bounded by the membership.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	decisions [3][8]prometheus.Counter // by strategy and reason
+	problems  []prometheus.Counter
+	endpoints *endpoints
+	bodyWait  prometheus.Histogram
+	decide    prometheus.Histogram
+	missed    prometheus.Counter
+	retried   prometheus.Counter
+	requests  prometheus.Gauge
+
+	// Nacks counts the resources that an Envoy refused, by type.
+	Nacks *prometheus.CounterVec
+	// Envoys is how many Envoys are connected to the control plane.
+	Envoys prometheus.Gauge
+	// ConfigGeneration counts the configurations applied, ConfigErrors those
+	// that were refused, MembershipErrors the refused memberships and entries.
+	ConfigGeneration               prometheus.Gauge
+	ConfigErrors, MembershipErrors prometheus.Counter
+	// Endpoints is the membership by state; Leaving are the endpoints that have
+	// left it and drain. Unacknowledged is 1 when the last change of it was not
+	// acknowledged by every Envoy in time.
+	Endpoints               *prometheus.GaugeVec
+	Leaving, Unacknowledged prometheus.Gauge
+}
+
+// NewMetrics registers all metrics in a registry of their own.
+func NewMetrics(loads *load.Tracker) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), endpoints: newEndpoints(loads)}
+	m.registerRequests()
+	m.registerFleet()
+	m.registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.endpoints,
+	)
+	return m
+}
+
+// Registry is where the metrics can be gathered.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
+
+func (m *Metrics) registerRequests() {
+	decisions := m.counters("warmpath_decisions_total", "Routing decisions.", "strategy", "reason")
+	for s := range m.decisions {
+		for _, r := range route.Reasons() {
+			m.decisions[s][r] = decisions.WithLabelValues(route.Strategy(s).String(), r.String())
+		}
+	}
+	problems := m.counters("warmpath_problems_total",
+		"What kept requests from being routed by their text alone. None of them fails a request.", "problem")
+	for _, p := range extproc.Problems() {
+		if p == extproc.NoProblem {
+			m.problems = append(m.problems, nil)
+			continue
+		}
+		m.problems = append(m.problems, problems.WithLabelValues(p.String()))
+	}
+	m.bodyWait = m.histogram("warmpath_body_wait_seconds",
+		"Time from a request's headers to the part of its body that the key takes.",
+		prometheus.ExponentialBuckets(0.0001, 4, 9))
+	m.decide = m.histogram("warmpath_decide_seconds",
+		"Time to compute the key, choose an endpoint and reserve its slot.",
+		prometheus.ExponentialBuckets(0.000001, 4, 10))
+	m.missed = m.counter("warmpath_override_missed_total",
+		"Responses from an endpoint that the decision had not named: Envoy fell back.")
+	m.retried = m.counter("warmpath_retried_total", "Responses for which Envoy tried more than one endpoint.")
+	m.requests = m.gauge("warmpath_requests_in_flight", "Requests whose stream from Envoy is open.")
+}
+
+func (m *Metrics) registerFleet() {
+	m.Nacks = m.counters("warmpath_xds_nacks_total", "Resources that an Envoy refused.", "type")
+	m.Envoys = m.gauge("warmpath_xds_envoys", "Envoys connected to the control plane.")
+	m.ConfigGeneration = m.gauge("warmpath_config_generation", "Configurations applied since the start.")
+	m.ConfigErrors = m.counter("warmpath_config_errors_total", "Configurations refused; the last good one stays.")
+	m.MembershipErrors = m.counter("warmpath_membership_errors_total",
+		"Memberships refused, in whole or an entry of it; what was good stays.")
+	m.Endpoints = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "warmpath_endpoints", Help: "Endpoints of the membership by state.",
+	}, []string{"state"})
+	m.Leaving = m.gauge("warmpath_endpoints_leaving",
+		"Endpoints that left the membership and still finish requests.")
+	m.Unacknowledged = m.gauge("warmpath_rollout_unacknowledged",
+		"1 when the last membership was not acknowledged by every Envoy in time.")
+	m.registry.MustRegister(m.Endpoints)
+}
+
+func (m *Metrics) counter(name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *Metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(c)
+	return c
+}
+
+func (m *Metrics) gauge(name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	m.registry.MustRegister(g)
+	return g
+}
+
+func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+	m.registry.MustRegister(h)
+	return h
+}
+
+func (m *Metrics) decided(r *extproc.Record) {
+	m.requests.Inc()
+	d := &r.Decision
+	m.decisions[d.Strategy][d.Reason].Inc()
+	for _, p := range r.Problems {
+		m.problems[p].Inc()
+	}
+	if d.Chosen != "" {
+		m.endpoints.chosen(d.Chosen)
+	}
+	m.bodyWait.Observe(r.Scanned.Sub(r.Began).Seconds())
+	m.decide.Observe(r.Decided.Sub(r.Scanned).Seconds())
+}
+
+func (m *Metrics) served(r *extproc.Record) {
+	if r.Missed {
+		m.missed.Inc()
+	}
+	if r.Attempts > 1 {
+		m.retried.Inc()
+	}
+}
+
+func (m *Metrics) ended(*extproc.Record) { m.requests.Dec() }

@@ -1,0 +1,101 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/warmpath/warmpath/extproc"
+)
+
+// SpanName is the name of the span of one decision.
+const SpanName = "warmpath.decide"
+
+// spans makes a span of every decision.
+type spans struct{ tracer trace.Tracer }
+
+// decided records the decision as a span from the request's headers to the
+// choice. It does not last until the response ends: Envoy has a span for that.
+func (s spans) decided(r *extproc.Record) {
+	_, span := s.tracer.Start(parent(r), SpanName, trace.WithTimestamp(r.Began))
+	if span.IsRecording() {
+		span.SetAttributes(attributes(r)...)
+	}
+	span.End(trace.WithTimestamp(r.Decided))
+}
+
+// parent finds the span that the decision belongs under. Envoy's own span
+// context is in the metadata of the gRPC stream; the request's header carries
+// the client's, which is all there is when Envoy does not trace.
+func parent(r *extproc.Record) context.Context {
+	var w3c propagation.TraceContext
+	if md, ok := metadata.FromIncomingContext(r.Context); ok {
+		ctx := w3c.Extract(r.Context, metadataCarrier(md))
+		if trace.SpanContextFromContext(ctx).IsValid() {
+			return ctx
+		}
+	}
+	return w3c.Extract(r.Context, propagation.MapCarrier{"traceparent": r.TraceParent, "tracestate": r.TraceState})
+}
+
+type metadataCarrier metadata.MD
+
+// Get implements propagation.TextMapCarrier.
+func (c metadataCarrier) Get(key string) string {
+	return strings.Join(metadata.MD(c).Get(key), ",")
+}
+
+// Set implements propagation.TextMapCarrier.
+func (c metadataCarrier) Set(string, string) {}
+
+// Keys implements propagation.TextMapCarrier.
+func (c metadataCarrier) Keys() []string { return nil }
+
+// attributes describes a decision. All of them are the program's own words,
+// numbers and hashes but for model, adapter and request id, which are cut.
+func attributes(r *extproc.Record) []attribute.KeyValue {
+	d := &r.Decision
+	list := []attribute.KeyValue{
+		attribute.String("warmpath.strategy", d.Strategy.String()),
+		attribute.String("warmpath.reason", d.Reason.String()),
+		attribute.String("warmpath.api", r.API.String()),
+		attribute.String("warmpath.chosen", d.Chosen),
+		attribute.StringSlice("warmpath.homes", d.Homes()),
+		attribute.StringSlice("warmpath.choices", d.Choices()),
+		attribute.Int("warmpath.rank", d.Rank),
+		attribute.Int64("warmpath.load.chosen", d.Load),
+		attribute.Int64("warmpath.load.home", d.HomeLoad),
+		attribute.Int64("warmpath.bound", d.Bound),
+		attribute.Int("warmpath.candidates", d.Candidates),
+		attribute.String("warmpath.membership", fmt.Sprintf("%016x", d.Membership)),
+		attribute.Bool("warmpath.tenant", r.HasTenant),
+		attribute.Int64("warmpath.body_bytes", r.BodyBytes),
+	}
+	if d.Keyed {
+		list = append(list,
+			attribute.String("warmpath.key", fmt.Sprintf("%016x", d.Key)),
+			attribute.Int("warmpath.key_chars", r.KeyChars))
+	}
+	for _, optional := range []struct{ key, value string }{
+		{"warmpath.model", r.Model},
+		{"warmpath.adapter", r.Adapter},
+		{"warmpath.request_id", r.RequestID},
+	} {
+		if optional.value != "" {
+			list = append(list, attribute.String(optional.key, optional.value))
+		}
+	}
+	if len(r.Problems) > 0 {
+		names := make([]string, len(r.Problems))
+		for i, p := range r.Problems {
+			names[i] = p.String()
+		}
+		list = append(list, attribute.StringSlice("warmpath.problems", names))
+	}
+	return list
+}
