@@ -19,8 +19,10 @@ type inflater struct {
 
 func (z *inflater) reset() { z.in, z.cut = z.in[:0], false }
 
-// feed takes the next chunk, up to limit bytes in all.
+// feed takes the next chunk of a body that may decompress to limit bytes. What
+// does not compress takes a little more room than that.
 func (z *inflater) feed(chunk []byte, limit int64) {
+	limit += limit/8 + 1024
 	if room := limit - int64(len(z.in)); int64(len(chunk)) > room {
 		z.cut = true
 		chunk = chunk[:room]

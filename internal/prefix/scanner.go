@@ -17,9 +17,9 @@ type Options struct {
 	// PrefixLength is how many characters of the text (bytes of a raw body) the
 	// key covers at most. Any number from 1 works; 0 means DefaultPrefixLength.
 	PrefixLength int
-	// MaxInflate is how many bytes a compressed body may take when it is
-	// decompressed, and how many of its compressed bytes are kept; what is
-	// behind counts as cut off. 0 means DefaultMaxInflate.
+	// MaxInflate is how many bytes of a decompressed body are read; what is
+	// behind counts as cut off. Of the compressed body little more than as many
+	// bytes are held until its end. 0 means DefaultMaxInflate.
 	MaxInflate int64
 }
 
