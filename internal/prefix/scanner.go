@@ -186,6 +186,8 @@ type lexer struct {
 	carry  [8]byte
 	carryN int
 	tmp    [4]byte
+	// buf takes a run of plain text, so that it is handled at once.
+	buf [1024]byte
 
 	// pieceStart and first: the piece begun last is the first of its slot.
 	pieceStart int

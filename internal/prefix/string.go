@@ -40,12 +40,10 @@ func (s *Scanner) wants() bool {
 		s.sink&sinkText != 0 && !s.full()
 }
 
-// block is how much of a string is decoded before asking whether more is wanted.
-const block = 4096
-
 // readString decodes a string up to its end, or to where the rest of it is of
 // no use. That place does not depend on the chunks as far as anyone can see:
-// whether an escape sequence is looked at is asked in front of each.
+// whether more is wanted is asked before an escape that may be an error, and the
+// bytes and short escapes up to there cannot be.
 func (s *Scanner) readString(p []byte) int {
 	for i := 0; i < len(p); {
 		if s.escape != 0 {
@@ -55,16 +53,14 @@ func (s *Scanner) readString(p []byte) int {
 			}
 			continue
 		}
-		part := p[i:min(len(p), i+block)]
-		n := indexSpecial(part)
-		s.decode(part[:n])
+		n := s.readPlain(p[i:])
 		i += n
-		if n < len(part) && p[i] == '"' {
+		switch {
+		case i < len(p) && p[i] == '"':
 			s.flush()
 			s.endString()
 			return i + 1
-		}
-		if n < len(part) {
+		case i < len(p) && p[i] == '\\':
 			s.flushCarry()
 		}
 		if !s.wants() {
@@ -72,12 +68,32 @@ func (s *Scanner) readString(p []byte) int {
 			s.state = stateSkipString
 			return i
 		}
-		if n < len(part) {
+		if i < len(p) && p[i] == '\\' {
 			s.escape = 1
 			i++
 		}
 	}
 	return len(p)
+}
+
+// readPlain decodes what stands for itself and short escapes, a bufferful at
+// most. It stops in front of the quote that ends the string and of an escape
+// that is longer, wrong, or not all there.
+func (s *Scanner) readPlain(p []byte) int {
+	in, out := 0, 0
+	for in < len(p) {
+		part := p[in:min(len(p), in+len(s.buf)-out)]
+		n := indexSpecial(part)
+		copy(s.buf[out:], part[:n])
+		in, out = in+n, out+n
+		if n == len(part) || part[n] == '"' || in+1 == len(p) || unescaped[p[in+1]] == 0 {
+			break
+		}
+		s.buf[out] = unescaped[p[in+1]]
+		in, out = in+2, out+1
+	}
+	s.decode(s.buf[:out])
+	return in
 }
 
 // indexSpecial returns the index of the first quote or backslash, or len(p).
