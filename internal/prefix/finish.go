@@ -16,7 +16,7 @@ func (s *Scanner) Finish(complete bool) Result {
 	r := Result{API: s.api, Kind: s.kind}
 	s.identify(&r)
 	if s.kind != None {
-		_, r.Chars = s.extent()
+		r.Chars = s.chars
 		h := root(&s.sum, s.kind, r.Tenant, r.CacheSalt, r.Model, r.Adapter)
 		r.Key, s.levels = chain(&s.sum, h, s.text, s.kind, s.levels)
 		r.Levels = s.levels
@@ -73,7 +73,7 @@ func (s *Scanner) conclude(complete bool) Kind {
 }
 
 func (s *Scanner) rawKind(body []byte) Kind {
-	s.text = body
+	s.text, s.chars = body, len(body)
 	if len(body) == 0 {
 		return None
 	}
@@ -96,8 +96,8 @@ func (s *Scanner) textKind() Kind {
 	if all == nil {
 		return None
 	}
-	n, _ := advance(all.buf, s.opts.PrefixLength)
-	s.text = all.buf[:n]
+	n, chars := advance(all.buf, s.opts.PrefixLength)
+	s.text, s.chars = all.buf[:n], chars
 	return Text
 }
 
@@ -109,14 +109,6 @@ func (s *Scanner) join(t, u *slot) {
 		t.buf = append(t.buf, u.buf[:n]...)
 		t.cur.chars += chars
 	}
-}
-
-// extent returns the bytes and characters of the text.
-func (s *Scanner) extent() (n, chars int) {
-	if s.kind == Raw {
-		return len(s.text), len(s.text)
-	}
-	return advance(s.text, s.opts.PrefixLength)
 }
 
 // cut closes everything that is open where the body was cut off.

@@ -58,8 +58,9 @@ type Scanner struct {
 	slots  [numSlots]slot
 	slot   *slot
 	fields [numFields]field
-	// kept is what the last result refers to.
+	// text is what the key of the last result covers, chars its length.
 	text   []byte
+	chars  int
 	kind   Kind
 	levels []uint64
 }
@@ -83,7 +84,7 @@ func (s *Scanner) Reset(h Head, o Options) {
 	for i := range s.fields {
 		s.fields[i].reset()
 	}
-	s.text, s.kind, s.levels = nil, None, s.levels[:0]
+	s.text, s.chars, s.kind, s.levels = nil, 0, None, s.levels[:0]
 }
 
 // Feed takes the next chunk of the body. The chunk is not kept.

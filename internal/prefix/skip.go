@@ -28,12 +28,12 @@ func (s *Scanner) skipContainer(p []byte) int {
 func (s *Scanner) skipTo(p []byte) (n int, closed bool) {
 	for n < len(p) {
 		if s.inQuote {
-			m, end := s.toQuote(p[n:])
-			n += m
-			s.inQuote = !end
+			n += s.skipQuoted(p[n:])
 			continue
 		}
-		n += indexBracket(p[n:])
+		for n < len(p) && !isBracket[p[n]] {
+			n++
+		}
 		if n == len(p) {
 			break
 		}
@@ -56,14 +56,24 @@ func (s *Scanner) skipTo(p []byte) (n int, closed bool) {
 // isBracket has the bytes that matter to something skipped.
 var isBracket = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
 
-// indexBracket returns the index of the first quote or bracket, or len(p).
-func indexBracket(p []byte) int {
-	for i, c := range p {
-		if isBracket[c] {
-			return i
+// skipQuoted reads on to the end of a string within what is being skipped. Most
+// are names: shorter than a search is worth.
+func (s *Scanner) skipQuoted(p []byte) int {
+	const short = 16
+	if !s.odd {
+		for i, c := range p[:min(len(p), short)] {
+			if c == '"' {
+				s.inQuote = false
+				return i + 1
+			}
+			if c == '\\' {
+				break
+			}
 		}
 	}
-	return len(p)
+	n, end := s.toQuote(p)
+	s.inQuote = !end
+	return n
 }
 
 // skipString reads on to the end of the string that is being skipped.

@@ -1,6 +1,7 @@
 package prefix
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
 	"unicode/utf8"
@@ -108,27 +109,16 @@ func cutRunes(p []byte, limit int) (n, chars int) {
 // advance is cutRunes over a text with markers: their digests are not counted,
 // and one that stands at the cut is left behind it.
 func advance(p []byte, limit int) (n, chars int) {
-	for len(p)-n >= 8 && chars+8 <= limit {
-		w := binary.LittleEndian.Uint64(p[n:])
-		if w&highBits != 0 {
-			break
-		}
-		n, chars = n+8, chars+8
-	}
-	for n < len(p) {
-		switch b := p[n]; {
-		case b == markerByte && chars == limit:
-			return n, chars
-		case b == markerByte:
+	for chars < limit && n < len(p) {
+		if p[n] == markerByte {
 			n += markerLen
-			continue
-		case isStart(b):
-			if chars == limit {
-				return n, chars
-			}
-			chars++
 		}
-		n++
+		run := p[n:min(len(p), n+utf8.UTFMax*(limit-chars))]
+		if m := bytes.IndexByte(run, markerByte); m >= 0 {
+			run = run[:m]
+		}
+		size, runes := cutRunes(run, limit-chars)
+		n, chars = n+size, chars+runes
 	}
 	return n, chars
 }
