@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
@@ -38,11 +37,8 @@ func serve(l net.Listener, h http.Handler) *server {
 	s.http.Protocols.SetHTTP1(true)
 	s.http.Protocols.SetUnencryptedHTTP2(true)
 	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: maxStreams}
-	base, cancel := context.WithCancel(context.Background())
-	s.http.BaseContext = func(net.Listener) context.Context { return base }
 	go func() {
 		defer close(s.done)
-		defer cancel()
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.err = err
 		}

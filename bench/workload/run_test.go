@@ -67,8 +67,8 @@ func TestRunMeasuresWhatTheReplicaSaw(t *testing.T) {
 				t.Errorf("shares %+v", s.Shares)
 			}
 			for _, o := range result.Outcomes {
-				if o.TTFT <= 0 || o.TTFT > o.Latency || o.OutputTokens != 3 {
-					t.Errorf("outcome %+v", o)
+				if o.TTFT <= 0 || o.TTFT > o.Latency || o.Start < 0 || o.Start+o.Latency > result.Elapsed || o.OutputTokens != 3 {
+					t.Errorf("outcome %+v in %v", o, result.Elapsed)
 				}
 			}
 		})
