@@ -15,7 +15,9 @@ type Params struct {
 	// Engine is the speed and the cache size; default [engine.Llama70B].
 	Engine engine.Params
 	// TimeScale divides every time of the engine: 10 is ten times faster than
-	// real. Times set by control headers are not scaled. Default 1.
+	// real. Times set by control headers are not scaled. Default 1. The work that
+	// is not slept, some milliseconds for a 32 KiB prompt, is not scaled either:
+	// above 5 or so it shows in the times.
 	TimeScale float64
 	// Models are the names served; another name is answered with 404. Default:
 	// any name.
