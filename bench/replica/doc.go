@@ -17,5 +17,5 @@
 // cache does not hold, and then decodes a token a step together with the other
 // running requests. A decode step never ends before the prefill in progress,
 // because both are parts of one engine step. Left out: preemption, a limit on
-// running sequences, and the slowing of prefill by decodes (about 0.1 %).
+// running sequences, and the slowing of prefill by the decodes in its steps.
 package replica

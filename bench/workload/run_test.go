@@ -90,17 +90,14 @@ func TestTTFTIsTheFirstContent(t *testing.T) {
 }
 
 func TestRoleChunkIsNoContent(t *testing.T) {
-	proceed := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(`data: {"choices":[{"delta":{"role":"assistant","content":""}}]}` + "\n\n"))
 		_ = http.NewResponseController(w).Flush()
-		<-proceed
+		<-time.After(100 * time.Millisecond)
 		_, _ = w.Write([]byte(`data: {"choices":[{"delta":{"content":"x"}}]}` + "\n\ndata: [DONE]\n\n"))
 	}))
 	defer s.Close()
 	c := client(t, s.URL, nil)
-	timer := time.AfterFunc(100*time.Millisecond, func() { close(proceed) })
-	defer timer.Stop()
 	result, err := workload.Run(t.Context(), c, requests(t, 1, 1), workload.Load{Concurrency: 1})
 	if err != nil {
 		t.Fatal(err)
