@@ -96,8 +96,11 @@ func (s *Scanner) textKind() Kind {
 	if all == nil {
 		return None
 	}
-	n, chars := advance(all.buf, s.opts.PrefixLength)
-	s.text, s.chars = all.buf[:n], chars
+	s.text, s.chars = all.buf, all.cur.chars
+	if s.chars > s.opts.PrefixLength {
+		n, chars := advance(all.buf, s.opts.PrefixLength)
+		s.text, s.chars = all.buf[:n], chars
+	}
 	return Text
 }
 

@@ -15,7 +15,7 @@ const (
 // Options bound what is read.
 type Options struct {
 	// PrefixLength is how many characters of the text (bytes of a raw body) the
-	// key covers at most. Any number from 1 works; 0 means DefaultPrefixLength.
+	// key covers at most, 1 to 1<<24. 0 means DefaultPrefixLength.
 	PrefixLength int
 	// MaxInflate is how many bytes of a decompressed body are read; what is
 	// behind counts as cut off. Of the compressed body little more than as many
@@ -27,6 +27,7 @@ func (o Options) withDefaults() Options {
 	if o.PrefixLength <= 0 {
 		o.PrefixLength = DefaultPrefixLength
 	}
+	o.PrefixLength = min(o.PrefixLength, 1<<24)
 	if o.MaxInflate <= 0 {
 		o.MaxInflate = DefaultMaxInflate
 	}

@@ -31,30 +31,31 @@ func (s *Scanner) skipTo(p []byte) (n int, closed bool) {
 			n += s.skipQuoted(p[n:])
 			continue
 		}
-		for n < len(p) && !isBracket[p[n]] {
-			n++
-		}
-		if n == len(p) {
-			break
+		if s.skipDepth > 0 && len(p)-n >= blockLen {
+			size, closed := s.skipBlocks(p[n:])
+			n += size
+			if closed {
+				return n, true
+			}
+			if s.inQuote || n == len(p) {
+				continue
+			}
 		}
 		switch p[n] {
 		case '"':
 			s.inQuote = true
 		case '{', '[':
 			s.skipDepth++
-		default:
+		case '}', ']':
 			s.skipDepth--
+			closed = s.skipDepth == 0
 		}
-		n++
-		if s.skipDepth == 0 && !s.inQuote {
+		if n++; closed {
 			return n, true
 		}
 	}
 	return n, false
 }
-
-// isBracket has the bytes that matter to something skipped.
-var isBracket = [256]bool{'"': true, '{': true, '}': true, '[': true, ']': true}
 
 // skipQuoted reads on to the end of a string within what is being skipped. Most
 // are names: shorter than a search is worth.

@@ -83,11 +83,21 @@ const (
 // runeStarts counts the bytes of a word that do not continue a character.
 func runeStarts(w uint64) int { return 8 - bits.OnesCount64(w>>7&^(w>>6)&lowBits) }
 
+// isASCII32 reports whether p[:32] is ASCII.
+func isASCII32(p []byte) bool {
+	a, b := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
+	c, d := binary.LittleEndian.Uint64(p[16:]), binary.LittleEndian.Uint64(p[24:])
+	return (a|b|c|d)&highBits == 0
+}
+
 func isStart(b byte) bool { return b&0xC0 != 0x80 }
 
 // cutRunes returns how many bytes of p, which is valid UTF-8, its first limit
 // characters take, and how many characters those are.
 func cutRunes(p []byte, limit int) (n, chars int) {
+	for len(p)-n >= 32 && chars+32 <= limit && isASCII32(p[n:]) {
+		n, chars = n+32, chars+32
+	}
 	for len(p)-n >= 8 {
 		c := runeStarts(binary.LittleEndian.Uint64(p[n:]))
 		if chars+c > limit {
