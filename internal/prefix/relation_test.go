@@ -2,6 +2,7 @@ package prefix
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -154,9 +155,9 @@ func TestMarkerSize(t *testing.T) {
 // whole, unless something is missing that belongs in front of it or that says
 // that it is no text.
 func TestCutBody(t *testing.T) {
-	seen := 0
+	seen, out := 0, regexp.MustCompile("duplicate|billing|reversed|after_messages|image|audio|video")
 	for _, c := range readCases(t) {
-		if c.kind != "text" || strings.Contains(c.file, "duplicate") || strings.Contains(c.file, "billing") {
+		if c.kind != "text" || out.MatchString(c.file) {
 			continue
 		}
 		_, whole := readWhole(c.head, 65536, c.body)
@@ -165,10 +166,6 @@ func TestCutBody(t *testing.T) {
 			s.Reset(c.head, Options{PrefixLength: 65536})
 			s.Feed(c.body[:i])
 			r := s.Finish(false)
-			rest := string(c.body[i:])
-			if strings.Contains(rest, `"instructions"`) || strings.Contains(rest, `"system":`) || strings.Contains(whole, "<") {
-				continue
-			}
 			if !r.Notes.Has(NoteCut) || r.Kind == Raw && i > 0 && c.body[0] == '{' || r.Kind == Text && !strings.HasPrefix(whole, s.Text()) {
 				t.Fatalf("%s cut at %d: %v, notes %b, text %q is no beginning of %q", c.file, i, r.Kind, r.Notes, s.Text(), whole)
 			}
