@@ -83,6 +83,18 @@ func (c *clients) newest(contents map[string]string) (generation uint64) {
 	return generation
 }
 
+// want reports whether any Envoy has subscribed to the service.
+func (c *clients) want(service string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cl := range c.streams {
+		if cl.subscribed[service] {
+			return true
+		}
+	}
+	return false
+}
+
 // settlement is the answer to whether all Envoys have a generation.
 type settlement struct {
 	behind, refused []string // nodes

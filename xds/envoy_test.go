@@ -61,7 +61,8 @@ func startEnvoy(t *testing.T, replace ...string) *realEnvoy {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-c", file, "--disable-hot-restart", "--concurrency", "2", "-l", "warn")
+	cmd := exec.Command(binary, "-c", file, "--disable-hot-restart", "--concurrency", "2", "-l", "warn",
+		"--component-log-level", "ext_proc:error") // there is no warmpath to ask in these tests
 	cmd.Stdout, cmd.Stderr = e.output, e.output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func startEnvoy(t *testing.T, replace ...string) *realEnvoy {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("Envoy's output:\n%s", e.output)
+			t.Logf("the end of Envoy's output:\n%s", e.output.tail(8<<10))
 		}
 	})
 	return e
@@ -102,10 +103,10 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-func (l *lockedBuffer) String() string {
+func (l *lockedBuffer) tail(bytes int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.b.String()
+	return string(l.b.Bytes()[max(0, l.b.Len()-bytes):])
 }
 
 // control serves s where the Envoy looks; the returned function is a kill.

@@ -94,6 +94,16 @@ func TestChangedClusterIsLiveAtOnce(t *testing.T) {
 		}
 		e.waitHosts(server + " HEALTHY 1")
 	}
+	// Faster than any Envoy can follow.
+	for i := range 20 {
+		reconfigure(t, s, time.Duration(i+50)*time.Second)
+	}
+	last := serviceName(s.cluster)
+	eventually(t, "the last cluster is active", func() bool {
+		_, body, err := e.get("http://" + e.admin + "/config_dump?resource=dynamic_active_clusters")
+		return err == nil && strings.Contains(body, last)
+	})
+	e.waitHosts(server + " HEALTHY 1")
 	if sent, failures := stop(); sent == 0 || len(failures) > 0 {
 		t.Errorf("%d requests, failed: %q", sent, failures)
 	}

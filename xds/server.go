@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -41,9 +42,9 @@ type Server struct {
 	generation uint64
 	set        fleet.Set
 	cluster    *clusterv3.Cluster
-	// oldService is the EDS service name of the previous cluster. It is served
-	// on, since an Envoy uses it until the new cluster is warm.
-	oldService string
+	// oldServices are the EDS service names of other clusters that some Envoy
+	// asks for: see adopt.
+	oldServices []string
 }
 
 // New returns a server for one pool. It answers nothing before the first
@@ -69,7 +70,7 @@ func New(o Options, obs Observer) (*Server, error) {
 		ClassifyDelta: func(r *cache.DeltaRequest) string { return r.GetTypeUrl() },
 		Caches:        map[string]cache.Cache{resource.ClusterType: s.clusters, resource.EndpointType: s.endpoints},
 	}
-	s.delta = delta.NewServer(s.ctx, mux, callbacks{s.clients})
+	s.delta = delta.NewServer(s.ctx, mux, callbacks{s})
 	return s, nil
 }
 
@@ -105,7 +106,7 @@ func (s *Server) Publish(set fleet.Set) (generation uint64, err error) {
 	if s.generation > 0 && set.Equal(s.set) {
 		return s.generation, nil
 	}
-	return s.send(set, s.cluster, s.oldService)
+	return s.send(set, s.cluster)
 }
 
 // Reconfigure changes how Envoy reaches the pool, without a gap for requests. It
@@ -124,13 +125,14 @@ func (s *Server) Reconfigure(o Options) (generation uint64, err error) {
 		s.cluster = cluster
 		return 0, nil
 	}
-	return s.send(s.set, cluster, serviceName(s.cluster))
+	return s.send(s.set, cluster)
 }
 
 // send fills the caches. The endpoints go first: a cluster must find its own
 // when Envoy asks for them. s.mu is held.
-func (s *Server) send(set fleet.Set, cluster *clusterv3.Cluster, oldService string) (uint64, error) {
-	assignments, err := assign(set, serviceName(cluster), oldService)
+func (s *Server) send(set fleet.Set, cluster *clusterv3.Cluster) (uint64, error) {
+	oldServices := s.stillWanted(serviceName(cluster))
+	assignments, err := assign(set, serviceName(cluster), oldServices)
 	if err != nil {
 		return 0, err
 	}
@@ -138,14 +140,13 @@ func (s *Server) send(set fleet.Set, cluster *clusterv3.Cluster, oldService stri
 	if err := s.clients.expect(generation, assignments); err != nil {
 		return 0, err
 	}
-	var stale []string
-	if s.oldService != "" && s.oldService != oldService {
-		stale = append(stale, s.oldService)
-	}
 	resources := make(map[string]types.Resource, len(assignments))
 	for _, a := range assignments {
 		resources[a.GetClusterName()] = a
 	}
+	stale := slices.DeleteFunc(append(slices.Clone(s.oldServices), serviceName(s.cluster)), func(service string) bool {
+		return resources[service] != nil
+	})
 	if err := s.endpoints.UpdateResources(resources, stale); err != nil {
 		return 0, fmt.Errorf("publish %d endpoints: %w", set.Len(), err)
 	}
@@ -157,7 +158,7 @@ func (s *Server) send(set fleet.Set, cluster *clusterv3.Cluster, oldService stri
 	if s.generation == 0 {
 		close(s.ready)
 	}
-	s.generation, s.set, s.cluster, s.oldService = generation, set, cluster, oldService
+	s.generation, s.set, s.cluster, s.oldServices = generation, set, cluster, oldServices
 	return generation, nil
 }
 
@@ -173,12 +174,9 @@ func (s *Server) replaceCluster(cluster *clusterv3.Cluster) error {
 	return nil
 }
 
-func assign(set fleet.Set, services ...string) ([]*endpointv3.ClusterLoadAssignment, error) {
-	var all []*endpointv3.ClusterLoadAssignment
-	for _, service := range services {
-		if service == "" {
-			continue
-		}
+func assign(set fleet.Set, service string, oldServices []string) ([]*endpointv3.ClusterLoadAssignment, error) {
+	all := make([]*endpointv3.ClusterLoadAssignment, 0, 1+len(oldServices))
+	for _, service := range append([]string{service}, oldServices...) {
 		a, err := LoadAssignment(service, set)
 		if err != nil {
 			return nil, err

@@ -325,45 +325,137 @@ func TestReturnWhileAnotherSetIsUnderWay(t *testing.T) {
 	waitAcked(t, s, g)
 }
 
-func TestReconfigure(t *testing.T) {
+func reconfigure(t *testing.T, s *Server, timeout time.Duration) (service string) {
+	t.Helper()
+	o := Options{ConnectTimeout: timeout}
+	g, err := s.Reconfigure(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := s.Reconfigure(o); again != g || err != nil {
+		t.Errorf("Reconfigure with equal options = %d, %v; want %d again", again, err, g)
+	}
+	return serviceName(s.cluster)
+}
+
+func served(s *Server) []string {
+	return slices.Sorted(maps.Keys(s.endpoints.GetResources()))
+}
+
+func sorted(names ...string) []string { return slices.Sorted(slices.Values(names)) }
+
+func TestReconfigureBeforePublish(t *testing.T) {
 	s := newServer(t, Observer{})
 	conn := serve(t, s)
-	if g, err := s.Reconfigure(Options{ConnectTimeout: 2 * time.Second}); g != 0 || err != nil {
-		t.Errorf("Reconfigure before Publish = %d, %v", g, err)
-	}
+	name := reconfigure(t, s, 2*time.Second)
 	publish(t, s, "10.0.0.1")
-	p, _ := join(t, conn, s, "a")
-	names := []string{serviceName(s.cluster)}
-	for i := range 3 {
-		o := Options{ConnectTimeout: time.Duration(i+3) * time.Second}
-		g, err := s.Reconfigure(o)
-		if again, _ := s.Reconfigure(o); err != nil || again != g || g != uint64(i+2) {
-			t.Errorf("Reconfigure = %d, then %d, %v; want %d", g, again, err, i+2)
-		}
-		p.ack(p.recv(resource.ClusterType))
-		names = append(names, serviceName(s.cluster))
-		p.subscribe(serviceName(s.cluster), nil)
-		r := p.recv(resource.EndpointType)
-		if got := addresses(t, r); !slices.Equal(got, []string{"10.0.0.1"}) {
-			t.Errorf("endpoints of the new name: %v", got)
-		}
-		p.ack(r)
-		// Envoy drops the old name once the new cluster is warm.
-		p.send(&discovery.DeltaDiscoveryRequest{TypeUrl: resource.EndpointType, ResourceNamesUnsubscribe: []string{names[i]}})
-		waitAcked(t, s, g)
+	if got := served(s); !slices.Equal(got, []string{name}) {
+		t.Errorf("served %v, want %s alone", got, name)
 	}
-	kept := slices.Sorted(maps.Keys(s.endpoints.GetResources()))
-	want := slices.Sorted(slices.Values(names[2:]))
-	if !slices.Equal(kept, want) {
-		t.Errorf("the cache has %v, want the last two %v", kept, want)
-	}
+	join(t, conn, s, "a")
+	waitAcked(t, s, 1)
 	if _, err := s.Reconfigure(Options{ConnectTimeout: -1}); err == nil {
 		t.Error("Reconfigure takes a negative timeout")
 	}
-	// Under both names the members follow.
-	publish(t, s, "10.0.0.9")
-	if got := addresses(t, p.recv(resource.EndpointType)); !slices.Equal(got, []string{"10.0.0.9"}) {
-		t.Errorf("endpoints %v, want 10.0.0.9", got)
+}
+
+// TestReconfigure follows an Envoy that is slow to leave the first cluster.
+func TestReconfigure(t *testing.T) {
+	s := newServer(t, Observer{})
+	conn := serve(t, s)
+	publish(t, s, "10.0.0.1")
+	p, _ := join(t, conn, s, "a")
+	waitAcked(t, s, 1)
+	first := serviceName(s.cluster)
+
+	var names []string
+	for i := range 3 {
+		names = append(names, reconfigure(t, s, time.Duration(i+2)*time.Second))
+		p.ack(p.recv(resource.ClusterType))
+	}
+	if got := served(s); !slices.Equal(got, sorted(first, names[2])) {
+		t.Errorf("served %v, want the first, which is in use, and the last of %v", got, names)
+	}
+	// The members follow under the name that is in use.
+	g := publish(t, s, "10.0.0.2")
+	r := p.recv(resource.EndpointType)
+	if got := addresses(t, r); !slices.Equal(got, []string{"10.0.0.2"}) || r.GetResources()[0].GetName() != first {
+		t.Errorf("endpoints %v of %s", got, r.GetResources()[0].GetName())
+	}
+	p.ack(r)
+	waitAcked(t, s, g)
+
+	// A name that was forgotten before the Envoy got to it is served when asked for.
+	p.subscribe(names[0], nil)
+	r = p.recv(resource.EndpointType)
+	if got := addresses(t, r); !slices.Equal(got, []string{"10.0.0.2"}) || r.GetResources()[0].GetName() != names[0] {
+		t.Errorf("endpoints %v of %s", got, r.GetResources()[0].GetName())
+	}
+	p.ack(r)
+	p.send(&discovery.DeltaDiscoveryRequest{TypeUrl: resource.EndpointType, ResourceNamesUnsubscribe: []string{names[0]}})
+
+	// Warm at last: the new name comes, the old one goes.
+	p.subscribe(names[2], nil)
+	r = p.recv(resource.EndpointType)
+	if got := addresses(t, r); !slices.Equal(got, []string{"10.0.0.2"}) || r.GetResources()[0].GetName() != names[2] {
+		t.Errorf("endpoints %v of %s", got, r.GetResources()[0].GetName())
+	}
+	p.ack(r)
+	p.send(&discovery.DeltaDiscoveryRequest{TypeUrl: resource.EndpointType, ResourceNamesUnsubscribe: []string{first}})
+	wantDropped(t, s, first)
+	wantDropped(t, s, names[0])
+	last := reconfigure(t, s, 9*time.Second)
+	p.ack(p.recv(resource.ClusterType))
+	if got := served(s); !slices.Equal(got, sorted(names[2], last)) {
+		t.Errorf("served %v, want %v", got, sorted(names[2], last))
+	}
+}
+
+func wantDropped(t *testing.T, s *Server, service string) {
+	t.Helper()
+	eventually(t, "nobody wants "+service, func() bool { return !s.clients.want(service) })
+}
+
+// TestReconfigureBack returns to an earlier cluster, whose name must not be
+// among those that are forgotten.
+func TestReconfigureBack(t *testing.T) {
+	s := newServer(t, Observer{})
+	conn := serve(t, s)
+	publish(t, s, "10.0.0.1")
+	a := reconfigure(t, s, 2*time.Second)
+	join(t, conn, s, "a") // stays with the first
+	waitAcked(t, s, s.generation)
+	for range 3 {
+		b := reconfigure(t, s, 3*time.Second)
+		if got := served(s); !slices.Equal(got, sorted(a, b)) {
+			t.Errorf("served %v, want %v", got, sorted(a, b))
+		}
+		reconfigure(t, s, 2*time.Second)
+		if got := served(s); !slices.Equal(got, []string{a}) {
+			t.Errorf("served %v, want %s alone", got, a)
+		}
+	}
+}
+
+// TestOldNamesAreBounded: a client cannot make the server keep just anything.
+func TestOldNamesAreBounded(t *testing.T) {
+	s := newServer(t, Observer{})
+	conn := serve(t, s)
+	publish(t, s, "10.0.0.1")
+	p, _ := join(t, conn, s, "a")
+	p.subscribe("another-pool", nil)
+	for i := range 3 * maxOldServices {
+		p.subscribe(fmt.Sprintf("warmpath_pool/%016x", i), nil)
+	}
+	eventually(t, "all are asked for", func() bool {
+		return s.clients.want(fmt.Sprintf("warmpath_pool/%016x", 3*maxOldServices-1))
+	})
+	publish(t, s, "10.0.0.2")
+	if n := len(served(s)); n != maxOldServices+1 {
+		t.Errorf("%d names served, want %d", n, maxOldServices+1)
+	}
+	if slices.Contains(served(s), "another-pool") {
+		t.Error("a name that was never issued is served")
 	}
 }
 

@@ -1,0 +1,58 @@
+package xds
+
+import (
+	"regexp"
+	"slices"
+
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+)
+
+// maxOldServices bounds the service names that are served beside the present
+// one. Each is a cluster that some Envoy has not left yet.
+const maxOldServices = 64
+
+// issued is the form of the names that nameService makes.
+var issued = regexp.MustCompile(`^.+/[0-9a-f]{16}$`)
+
+// adopt makes the endpoints available under every name that an Envoy asks for
+// and that this or an earlier control plane has issued. Whatever the cluster
+// was, its members are the present ones; and an Envoy whose question stays
+// unanswered waits 15 seconds, takes no other cluster meanwhile, and then goes
+// on with a pool that is empty. An Envoy may ask for any name of the past: it
+// is told of a cluster, and before it asks for the endpoints there are newer
+// ones.
+func (s *Server) adopt(services []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, service := range services {
+		known := service == serviceName(s.cluster) || slices.Contains(s.oldServices, service)
+		if known || !issued.MatchString(service) || len(s.oldServices) >= maxOldServices {
+			continue
+		}
+		a, err := LoadAssignment(service, s.set)
+		if err != nil {
+			return err
+		}
+		if err := s.clients.expect(s.generation, []*endpointv3.ClusterLoadAssignment{a}); err != nil {
+			return err
+		}
+		if err := s.endpoints.UpdateResources(map[string]types.Resource{service: a}, nil); err != nil {
+			return err
+		}
+		s.oldServices = append(s.oldServices, service)
+	}
+	return nil
+}
+
+// stillWanted returns the names to serve beside the given one, when it becomes
+// the present one: those that an Envoy has subscribed to. s.mu is held.
+func (s *Server) stillWanted(present string) []string {
+	var wanted []string
+	for _, service := range append(slices.Clone(s.oldServices), serviceName(s.cluster)) {
+		if service != present && s.clients.want(service) {
+			wanted = append(wanted, service)
+		}
+	}
+	return wanted
+}
