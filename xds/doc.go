@@ -13,7 +13,8 @@
 //   - The EDS service name carries a hash of the cluster. Envoy subscribes a
 //     changed cluster's endpoints anew and has it working in milliseconds; under
 //     an unchanged name it would wait 15 seconds for an answer that an up-to-date
-//     cache never sends.
+//     cache never sends. For the same reason every such name that an Envoy asks
+//     for is answered, also one of the past.
 //   - One slow or frozen Envoy holds up nobody: a stream has at most one answer
 //     of a type under way, and the caches never wait for it to be read.
 package xds

@@ -110,7 +110,9 @@ func (s *Server) Publish(set fleet.Set) (generation uint64, err error) {
 }
 
 // Reconfigure changes how Envoy reaches the pool, without a gap for requests. It
-// returns the generation like Publish; before the first Publish it is 0.
+// returns the generation like Publish; before the first Publish it is 0. Acked
+// tells of endpoints, which the change leaves as they are: it does not wait for
+// the cluster.
 func (s *Server) Reconfigure(o Options) (generation uint64, err error) {
 	cluster, err := NewCluster(o)
 	if err != nil {
