@@ -64,7 +64,7 @@ var lastSegment = map[string]API{
 	"completions": Completions, "completion": Completions,
 	"responses": Responses, "messages": Messages,
 	"embeddings": Embeddings, "embedding": Embeddings, "embed": Embeddings, "embed_all": Embeddings,
-	"embed_sparse": Embeddings, "pooling": Embeddings, "classify": Embeddings,
+	"embed_sparse": Embeddings, "encode": Embeddings, "pooling": Embeddings, "classify": Embeddings,
 	"rerank": Rerank, "reranking": Rerank, "score": Score,
 	"generate": Generate, "generate_stream": Generate, "tokenize": Tokenize,
 	"converse": Converse, "converse-stream": Converse,

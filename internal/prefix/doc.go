@@ -12,7 +12,7 @@
 //
 // The pieces of text of a request in the order in which the model sees them,
 // joined by one newline; which members hold them is in the table of each [API]
-// (members.go). Of a message the content counts, if it is a string, or of its
+// (table.go). Of a message the content counts, if it is a string, or of its
 // parts the text. Any other part (an image, a file) is a marker, which is
 // written <type> and counts as that many characters, and to whose place in the
 // key a digest of the part's content is added. Roles, names, tools, tool calls

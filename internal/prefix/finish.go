@@ -1,7 +1,6 @@
 package prefix
 
 import (
-	"bytes"
 	"errors"
 	"io"
 )
@@ -45,12 +44,13 @@ func (s *Scanner) inflate(complete bool) bool {
 
 // conclude decides what the key is made from and puts that into s.text.
 func (s *Scanner) conclude(complete bool) Kind {
+	if !s.needs {
+		return None
+	}
 	if !complete {
 		s.notes |= NoteCut
 	}
 	switch {
-	case !s.needs:
-		return None
 	case s.enc == unreadable:
 		if s.notes&NoteGzipBad == 0 {
 			s.notes |= NoteEncoding
@@ -215,5 +215,5 @@ func (s *Scanner) Text() string {
 	if s.kind == Text {
 		return string(appendVisible(nil, s.text))
 	}
-	return string(bytes.Clone(s.text))
+	return string(s.text)
 }

@@ -81,6 +81,7 @@ func (l *label) append(p []byte) {
 func (l *label) bytes() []byte { return l.buf[:l.n] }
 
 // beginCand directs text to a candidate of f, which replaces its former value.
+// Between members the slot's branch is always f.base.
 func (s *Scanner) beginCand(f *frame, c int8) {
 	t := s.slot
 	if old := f.cands[c]; old.set {
@@ -95,7 +96,6 @@ func (s *Scanner) beginCand(f *frame, c int8) {
 	}
 	f.cand = c
 	f.cands[c] = candidate{start: len(t.buf), set: true}
-	t.cur = f.base
 }
 
 // endCand ends the candidate that is being filled.

@@ -69,6 +69,9 @@ func (w *writer) words() string {
 	case 1:
 		return strings.Repeat(pickOf(w, "ab ", "é", "\"", "\\", "🚲", "\n", "店"), w.pick(300))
 	case 2:
+		if w.pick(20) == 0 {
+			return strings.Repeat("long é", 500+w.pick(500)) + pickOf(w, "1", "2")
+		}
 		return billingHeader + " cch=" + string(rune('a'+w.pick(3)))
 	}
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(

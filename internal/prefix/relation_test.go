@@ -60,6 +60,15 @@ func TestRelations(t *testing.T) {
 			{part(`{"type":"image_url","image_url":"1"}`)},
 			{part(`{"type":"image_url","image_url":null}`)},
 		}},
+		{"long strings of a marker", "/v1/chat/completions", [][]string{
+			{part(`{"type":"x","data":"` + strings.Repeat("d", 5000) + `1"}`)},
+			{part(`{"type":"x","data":"` + strings.Repeat("d", 5000) + `2"}`)},
+			{
+				part(`{"type":"x","text":"` + strings.Repeat("d", textDigestBytes) + `1"}`),
+				part(`{"type":"x","text":"` + strings.Repeat("d", textDigestBytes) + `2"}`),
+			},
+			{part(`{"type":"x","text":"` + strings.Repeat("d", textDigestBytes-1) + `1"}`)},
+		}},
 		{"what is not text", "/v1/chat/completions", [][]string{{
 			part(`"a"`),
 			part(`{"type":"thinking","thinking":"hm","text":"hm"},"a",{"type":"tool_use","input":{"text":"x"}}`),
@@ -174,6 +183,34 @@ func TestCutBody(t *testing.T) {
 	}
 	if seen < 10_000 {
 		t.Errorf("only %d cuts were tried", seen)
+	}
+}
+
+// TestUnreadIsUnchecked: an error in what is looked at makes a body raw; behind
+// the needed text only brackets and quotes matter, as they do in other members.
+func TestUnreadIsUnchecked(t *testing.T) {
+	text := strings.Repeat("x", 1024)
+	for body, want := range map[string]Kind{
+		`{"prompt":"` + text + `"}`:               Text,
+		`{"prompt":"` + text + `\x","model":"m"}`: Text,
+		`{"prompt":"\x` + text + `","model":"m"}`: Raw,
+		`{"prompt":"\u00g0` + text + `"}`:         Raw,
+		`{"prompt":"` + text + `","x":"\x"}`:      Text,
+		`{"prompt":"` + text + `","x":[1 2,{:]}}`: Text,
+		`{"prompt":"` + text + `","x" 1}`:         Raw,
+		`{"prompt":"` + text + `",}`:              Raw,
+		`{"prompt":["a",]}`:                       Text,
+		`{"prompt":"` + text + `"]`:               Raw,
+		`{"prompt":"` + text + `","x":}`:          Raw,
+		`{"prompt":"` + text + `"`:                Raw,
+		`{,"prompt":"` + text + `"}`:              Raw,
+		"\xEF\xBB{" + `"prompt":"` + text + `"}`:  Raw,
+	} {
+		for _, chunks := range [][][]byte{{[]byte(body)}, byteByByte([]byte(body))} {
+			if r, _ := readWhole(Head{Path: "/v1/completions"}, 1024, chunks...); r.Kind != want || r.Notes.Has(NoteRawFallback) != (want == Raw) {
+				t.Errorf("%.20s...%s: %v in %d chunks, notes %b, want %v", body, body[max(0, len(body)-20):], r.Kind, len(chunks), r.Notes, want)
+			}
+		}
 	}
 }
 

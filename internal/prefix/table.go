@@ -59,7 +59,10 @@ var textMembers = [numAPIs][]textMember{
 	},
 	Rerank:   {{"query", 0, viewPrompt}},
 	Score:    {{"text_1", 0, viewPrompt}, {"queries", 1, viewPrompt}, {"query", 2, viewPrompt}, {"data_1", 3, viewPrompt}},
-	Generate: {{"text", 0, viewPrompt}, {"input_ids", 1, viewPrompt}, {"inputs", 2, viewPrompt}, {"text_input", 3, viewPrompt}, {"prompt", 4, viewPrompt}},
+	Generate: {
+		{"text", 0, viewPrompt}, {"input_ids", 1, viewPrompt}, {"inputs", 2, viewPrompt},
+		{"text_input", 3, viewPrompt}, {"prompt", 4, viewPrompt}, {"token_ids", 5, viewPrompt},
+	},
 	Tokenize: {{"messages", 0, viewMessages}, {"prompt", 1, viewPrompt}, {"content", 2, viewPrompt}, {"text", 3, viewPrompt}},
 	Converse: {{"system", 0, viewContent}, {"messages", 1, viewMessages}},
 	OllamaChat: {

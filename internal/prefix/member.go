@@ -1,0 +1,147 @@
+package prefix
+
+import (
+	"bytes"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// key reads the name of a member.
+func (s *Scanner) key(p []byte) int {
+	rest := p[1:min(len(p), 1+len(s.name.buf))]
+	if n := bytes.IndexByte(rest, '"'); n >= 0 && isPlain(rest[:n]) {
+		s.state = stateColon
+		s.member(rest[:n], s.nameHash(rest[:n]))
+		return n + 2
+	}
+	s.name.reset()
+	s.beginString(sinkName|s.hashSink(), maxInt)
+	return 1
+}
+
+// isPlain reports whether a string stands for itself: ASCII without escapes.
+func isPlain(p []byte) bool {
+	for _, c := range p {
+		if c == '\\' || c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Scanner) hashSink() sink {
+	if s.top().hash {
+		return sinkHash
+	}
+	return 0
+}
+
+func (s *Scanner) nameHash(name []byte) uint64 {
+	if s.top().hash {
+		return xxhash.Sum64(name)
+	}
+	return 0
+}
+
+// member finds out what the value behind a name means.
+func (s *Scanner) member(name []byte, hash uint64) {
+	f := s.top()
+	s.view = viewSkip
+	if f.hash {
+		s.view = viewHash
+		f.name, f.drop = hash, string(name) == "cache_control"
+		if f.drop {
+			s.view = viewSkip
+			return
+		}
+	}
+	switch {
+	case s.depth == 1:
+		s.rootMember(name)
+	case f.view == viewMessage:
+		s.messageMember(f, name)
+	case f.view == viewItem:
+		s.itemMember(f, name)
+	case f.view == viewContent:
+		s.partMember(f, name)
+	case f.view == viewParameters && string(name) == "adapter_id":
+		s.beginField(fieldAdapter)
+	}
+}
+
+func (s *Scanner) rootMember(name []byte) {
+	for _, m := range s.sources {
+		if string(name) == m.name {
+			s.slot = &s.slots[m.slot]
+			s.slot.reset()
+			s.view = m.view
+			return
+		}
+	}
+	if len(s.sources) == 0 {
+		return
+	}
+	if i := rootField(name); i >= 0 {
+		s.beginField(i)
+	} else if s.api == Generate && string(name) == "parameters" {
+		s.fields[fieldAdapter].reset()
+		s.view = viewParameters
+	}
+}
+
+func (s *Scanner) beginField(i int) {
+	s.field = &s.fields[i]
+	s.field.reset()
+	s.view = viewField
+}
+
+func (s *Scanner) messageMember(f *frame, name []byte) {
+	if string(name) == "content" || s.api == Gemini && string(name) == "parts" {
+		s.view = viewContent
+		s.beginCand(f, candContent)
+	}
+}
+
+func (s *Scanner) itemMember(f *frame, name []byte) {
+	switch string(name) {
+	case "content":
+		s.view = viewContent
+		s.beginCand(f, candContent)
+	case "output":
+		s.view = viewContent
+		s.beginCand(f, candOutput)
+	case "text":
+		s.view = viewText
+		s.beginCand(f, candText)
+	case "type":
+		s.view = viewType
+		f.typ.reset()
+	}
+}
+
+func (s *Scanner) partMember(f *frame, name []byte) {
+	switch string(name) {
+	case "type":
+		s.view = viewType
+		f.typ.reset()
+		return
+	case "text":
+		s.view = viewText
+		s.beginCand(f, candText)
+	case "refusal":
+		s.view = viewText
+		s.beginCand(f, candRefusal)
+	case "content":
+		s.view = viewContent
+		s.beginCand(f, candContent)
+	case "toolResult":
+		s.view = viewMessage
+		s.beginCand(f, candOutput)
+	}
+	name = name[:min(len(name), len(f.least.buf))]
+	if !f.names || bytes.Compare(name, f.least.bytes()) < 0 {
+		f.least.reset()
+		f.least.append(name)
+		f.names = true
+	}
+}
