@@ -53,10 +53,11 @@ func play(t *testing.T, seen []byte, readings ...string) (reported, times []stri
 
 func playInBubble(t *testing.T, seen []byte, readings []string) (reported, times []string) {
 	start := time.Now()
+	const interval = 200 * time.Millisecond
 	file := &script{readings: readings}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(readings)+1)*DefaultInterval+time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(len(readings)+1)*interval+time.Millisecond)
 	defer cancel()
-	err := File{Path: "f", Read: file.read}.Run(ctx, seen, func(e Event) {
+	err := File{Path: "f", Interval: interval, Read: file.read}.Run(ctx, seen, func(e Event) {
 		reported = append(reported, describe(e))
 		times = append(times, time.Since(start).String())
 	})

@@ -1,0 +1,84 @@
+package stack
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+// Config is the part of warmpath.yaml that users of a stack change.
+type Config struct {
+	Strategy             string // default RANDOM
+	PrefixLength         int    // default: warmpath's
+	ConcurrencyThreshold int    // 0 = auto
+	OTLPEndpoint         string
+	DrainTimeout         time.Duration // default 10 s
+}
+
+// Endpoints makes a membership of healthy endpoints with equal weights.
+func Endpoints(addresses ...string) []fleet.Endpoint {
+	endpoints := make([]fleet.Endpoint, len(addresses))
+	for i, a := range addresses {
+		endpoints[i] = fleet.Endpoint{Address: a, Weight: 1}
+	}
+	return endpoints
+}
+
+func (s *Stack) configPath() string    { return filepath.Join(s.options.Dir, "warmpath.yaml") }
+func (s *Stack) endpointsPath() string { return filepath.Join(s.options.Dir, "endpoints.yaml") }
+
+// WriteEndpoints replaces the membership file. warmpath takes it over shortly.
+func (s *Stack) WriteEndpoints(endpoints []fleet.Endpoint) error {
+	var b strings.Builder
+	b.WriteString("endpoints:")
+	if len(endpoints) == 0 {
+		b.WriteString(" []")
+	}
+	b.WriteString("\n")
+	for _, e := range endpoints {
+		fmt.Fprintf(&b, "- {address: %q, weight: %d, state: %s}\n", e.Address, e.Weight, e.State)
+	}
+	return replaceFile(s.endpointsPath(), b.String())
+}
+
+// WriteRawEndpoints replaces the membership file by any text.
+func (s *Stack) WriteRawEndpoints(text string) error { return replaceFile(s.endpointsPath(), text) }
+
+func (s *Stack) writeConfig(c Config) error {
+	s.config = c
+	var b strings.Builder
+	fmt.Fprintf(&b, "listen: {extProc: %q, xds: %q, admin: %q}\n", s.ports.extProc, s.ports.xds, s.ports.admin)
+	if c.Strategy == "" {
+		c.Strategy = "RANDOM"
+	}
+	fmt.Fprintf(&b, "routingConfig:\n  routingStrategy: %s\n  prefixAwareRoutingConfig:\n", c.Strategy)
+	if c.PrefixLength > 0 {
+		fmt.Fprintf(&b, "    prefixLength: %d\n", c.PrefixLength)
+	}
+	threshold := "auto"
+	if c.ConcurrencyThreshold > 0 {
+		threshold = fmt.Sprint(c.ConcurrencyThreshold)
+	}
+	fmt.Fprintf(&b, "    concurrencyThreshold: %s\n", threshold)
+	if c.DrainTimeout == 0 {
+		c.DrainTimeout = 10 * time.Second
+	}
+	fmt.Fprintf(&b, "membership: {file: %s, drainTimeout: %s}\n", filepath.Base(s.endpointsPath()), c.DrainTimeout)
+	if c.OTLPEndpoint != "" {
+		fmt.Fprintf(&b, "tracing: {otlpEndpoint: %q}\n", c.OTLPEndpoint)
+	}
+	return replaceFile(s.configPath(), b.String())
+}
+
+// replaceFile puts a new file in the place of the old one in one step, as
+// editors and ConfigMap mounts do.
+func replaceFile(path, text string) error {
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

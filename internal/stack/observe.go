@@ -1,0 +1,169 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Status is the part of warmpath's /status that users of a stack look at.
+type Status struct {
+	Config struct {
+		Generation int    `json:"generation"`
+		Strategy   string `json:"strategy"`
+		Error      string `json:"error"`
+	} `json:"config"`
+	Membership struct {
+		Error    string   `json:"error"`
+		Problems []string `json:"problems"`
+		Leaving  []string `json:"leaving"`
+	} `json:"membership"`
+	Endpoints []struct {
+		Address     string `json:"address"`
+		State       string `json:"state"`
+		Outstanding int64  `json:"outstanding"`
+	} `json:"endpoints"`
+}
+
+// Outstanding returns warmpath's count for each endpoint, without the idle ones.
+func (s Status) Outstanding() map[string]int64 {
+	counts := make(map[string]int64)
+	for _, e := range s.Endpoints {
+		if e.Outstanding != 0 {
+			counts[e.Address] = e.Outstanding
+		}
+	}
+	return counts
+}
+
+// Status asks warmpath for its state.
+func (s *Stack) Status(ctx context.Context) (Status, error) {
+	var v Status
+	body, err := get(ctx, "http://"+s.ports.admin+"/status")
+	if err != nil {
+		return v, err
+	}
+	return v, json.Unmarshal(body, &v)
+}
+
+// Metric returns the sum of a warmpath metric over the series whose text
+// contains all the given label pairs, as `reason="home"`; 0 if there is none.
+func (s *Stack) Metric(ctx context.Context, name string, labels ...string) (float64, error) {
+	body, err := get(ctx, "http://"+s.ports.admin+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for line := range strings.Lines(string(body)) {
+		series, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if series != name && !strings.HasPrefix(series, name+"{") || !containsAll(series, labels) {
+			continue
+		}
+		f, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, fmt.Errorf("metric %s: %w", series, err)
+		}
+		sum += f
+	}
+	return sum, nil
+}
+
+func containsAll(s string, parts []string) bool {
+	for _, p := range parts {
+		if !strings.Contains(s, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// SetConfig writes a configuration and waits until warmpath has taken it over.
+func (s *Stack) SetConfig(ctx context.Context, c Config) error {
+	before, err := s.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.writeConfig(c); err != nil {
+		return err
+	}
+	return s.Await(ctx, "the new configuration", func() error {
+		now, err := s.Status(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Config.Generation == before.Config.Generation {
+			return fmt.Errorf("generation is still %d (%s)", now.Config.Generation, now.Config.Error)
+		}
+		return nil
+	})
+}
+
+// Await polls until done returns nil, for at most 20 s.
+func (s *Stack) Await(ctx context.Context, what string, done func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := done()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, err)
+		}
+	}
+}
+
+var membershipTotal = regexp.MustCompile(`(?m)^cluster\.warmpath_pool\.membership_total: (\d+)$`)
+
+// EnvoyKnows reports whether Envoy has n endpoints in the pool.
+func (s *Stack) EnvoyKnows(ctx context.Context, n int) error {
+	body, err := get(ctx, "http://"+s.ports.envoyAdmin+"/stats?filter=^cluster.warmpath_pool.membership_total$")
+	if err != nil {
+		return err
+	}
+	m := membershipTotal.FindSubmatch(body)
+	if m == nil || string(m[1]) != strconv.Itoa(n) {
+		return fmt.Errorf("Envoy has %q, want %d endpoints", body, n)
+	}
+	return nil
+}
+
+// EnvoyAdmin gets a path of Envoy's admin interface.
+func (s *Stack) EnvoyAdmin(ctx context.Context, path string) ([]byte, error) {
+	return get(ctx, "http://"+s.ports.envoyAdmin+path)
+}
+
+func expectOK(ctx context.Context, url string) error {
+	_, err := get(ctx, url)
+	return err
+}
+
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("GET %s: %s: %.200s", url, response.Status, body)
+	}
+	return body, nil
+}

@@ -1,0 +1,169 @@
+// Package stack starts a whole warmpath on one machine: simulated replicas in
+// this process, warmpath and a real Envoy in processes of their own, on free
+// ports of the loopback interface. The demo and the end-to-end tests run on it.
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/warmpath/warmpath/bench/replica"
+	"github.com/warmpath/warmpath/envoy"
+)
+
+// Options describe a stack. The zero value of a field means its default.
+type Options struct {
+	// Warmpath is the command that runs warmpath, without its arguments, and
+	// WarmpathEnv what is added to its environment.
+	Warmpath    []string
+	WarmpathEnv []string
+	// Envoy is the Envoy binary.
+	Envoy string
+	// Bootstrap changes the shipped Envoy configuration before it is used.
+	Bootstrap func([]byte) ([]byte, error)
+	// Replicas is the number of replicas; default 7. Replica describes them.
+	Replicas int
+	Replica  replica.Params
+	// Config is the configuration to begin with.
+	Config Config
+	// Dir is where files are written; it must exist.
+	Dir string
+}
+
+// Stack is a running warmpath with all that is around it.
+type Stack struct {
+	// URL is where clients send requests, without a trailing slash.
+	URL string
+	// Replicas are the model servers.
+	Replicas *replica.Fleet
+	// Warmpath and Envoy are the processes.
+	Warmpath, Envoy *Process
+
+	options Options
+	config  Config
+	ports   ports
+}
+
+type ports struct{ listener, envoyAdmin, extProc, xds, admin string }
+
+// Start starts everything and waits until requests are routed. On an error
+// nothing is left running.
+func Start(ctx context.Context, o Options) (*Stack, error) {
+	if o.Replicas == 0 {
+		o.Replicas = 7
+	}
+	s := &Stack{options: o, config: o.Config}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Stack) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
+	defer cancel()
+	if err := s.choosePorts(); err != nil {
+		return err
+	}
+	if err := s.startReplicas(); err != nil {
+		return err
+	}
+	if err := s.WriteEndpoints(Endpoints(s.Replicas.Addresses()...)); err != nil {
+		return err
+	}
+	if err := s.writeConfig(s.config); err != nil {
+		return err
+	}
+	if err := s.StartWarmpath(ctx); err != nil {
+		return err
+	}
+	return s.StartEnvoy(ctx)
+}
+
+func (s *Stack) choosePorts() error {
+	for _, p := range []*string{&s.ports.listener, &s.ports.envoyAdmin, &s.ports.extProc, &s.ports.xds, &s.ports.admin} {
+		port, err := freePort("127.0.0.1")
+		if err != nil {
+			return err
+		}
+		*p = fmt.Sprintf("127.0.0.1:%d", port)
+	}
+	s.URL = "http://" + s.ports.listener
+	return nil
+}
+
+func (s *Stack) startReplicas() error {
+	var hosts []string
+	for _, a := range replica.Addresses(netip.MustParseAddrPort("127.0.0.1:1"), s.options.Replicas) {
+		hosts = append(hosts, netip.MustParseAddrPort(a).Addr().String())
+	}
+	port, err := freePort(hosts...)
+	if err != nil {
+		return err
+	}
+	first := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
+	s.Replicas, err = replica.Listen(replica.Addresses(first, s.options.Replicas), s.options.Replica)
+	return err
+}
+
+// StartWarmpath starts warmpath, again after it was stopped or killed.
+func (s *Stack) StartWarmpath(ctx context.Context) (err error) {
+	command := append(append([]string(nil), s.options.Warmpath...), "serve", s.configPath())
+	if s.Warmpath, err = start("warmpath", s.options.WarmpathEnv, command...); err != nil {
+		return err
+	}
+	return s.Warmpath.await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/readyz") })
+}
+
+// StartEnvoy starts Envoy and waits until it has the endpoints.
+func (s *Stack) StartEnvoy(ctx context.Context) error {
+	bootstrap, err := envoy.Bootstrap(envoy.Addresses{
+		Admin: s.ports.envoyAdmin, Listener: s.ports.listener, ExtProc: s.ports.extProc, XDS: s.ports.xds,
+	})
+	if err == nil && s.options.Bootstrap != nil {
+		bootstrap, err = s.options.Bootstrap(bootstrap)
+	}
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(s.options.Dir, "envoy.yaml")
+	if err := os.WriteFile(path, bootstrap, 0o600); err != nil {
+		return err
+	}
+	s.Envoy, err = start("envoy", nil, s.options.Envoy, "-c", path, "--disable-hot-restart", "--concurrency", "2", "-l", "warning")
+	if err != nil {
+		return err
+	}
+	return s.Envoy.await(ctx, func() error {
+		if err := expectOK(ctx, "http://"+s.ports.envoyAdmin+"/ready"); err != nil {
+			return err
+		}
+		return s.EnvoyKnows(ctx, s.options.Replicas)
+	})
+}
+
+// Close stops everything. It returns what went wrong in it: a process that
+// ended by itself, that had to be killed, or a data race that it reported.
+func (s *Stack) Close() error {
+	var errs []error
+	for _, p := range []*Process{s.Envoy, s.Warmpath} {
+		if p == nil {
+			continue
+		}
+		if p.Ended() {
+			continue // stopped by whoever uses the stack
+		}
+		if err := p.Stop(15 * time.Second); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w\n%s", p.name, err, p.Output()))
+		}
+	}
+	if s.Replicas != nil {
+		errs = append(errs, s.Replicas.Close())
+	}
+	return errors.Join(errs...)
+}
