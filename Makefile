@@ -1,0 +1,108 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules
+
+include Tools.mk
+
+# Tools are built into the cache once a version and linked into .tools, so that
+# a new clone does not build them again. A link's name has the version, so that a
+# new version is a new target.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/warmpath
+GOFUMPT := .tools/gofumpt-$(GOFUMPT_VERSION)
+STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
+BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
+
+# The race detector needs cgo, and cgo a C compiler.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# The packages on the path of a request, which have micro-benchmarks.
+HOT := ./internal/prefix ./internal/placement ./internal/load ./internal/route
+
+# What a caller may set: make test RUN=TestName PKG=./extproc
+PKG ?= ./...
+RUN ?= .
+BENCH ?= .
+COUNT ?= 6
+OUT ?= bin/bench.txt
+
+##@ Use
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@printf '\nCompare two versions: make bench OUT=bin/old.txt, change, make bench OUT=bin/new.txt, make benchstat\n'
+
+.PHONY: build
+build: ## Build bin/warmpath
+	go build -trimpath -buildvcs=auto -ldflags '-s -w' -o bin/warmpath ./cmd/warmpath
+
+.PHONY: demo
+demo: build ## Envoy, warmpath and seven simulated replicas: RANDOM against PREFIX_AWARE
+	@envoy=$$($(FIND_ENVOY)); go build -o bin/demo ./bench/demo; exec bin/demo -warmpath bin/warmpath -envoy "$$envoy"
+
+.PHONY: envoy
+envoy: ## Find an Envoy ($ENVOY, PATH, func-e) or install the pinned one into .tools
+	@$(FIND_ENVOY)
+
+FIND_ENVOY = go run ./internal/envoybin/cmd/envoybin -version $(ENVOY_VERSION) -sha256 '$(strip $(ENVOY_SHA256_$(ENVOY_VERSION)))'
+
+##@ Develop
+
+.PHONY: test
+test: envoy python ## Run all tests, also those with a real Envoy and real clients (PKG=, RUN=)
+	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
+	go test $(RACE) -timeout 10m -run '$(RUN)' $(PKG)
+
+.PHONY: check
+check: $(GOFUMPT) $(STATICCHECK) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
+	@tools/check-format $(GOFUMPT)
+	go vet ./...
+	$(STATICCHECK) ./...
+	go test ./internal/archtest
+	@tools/check-tree
+	go mod tidy -diff
+	go mod verify
+
+.PHONY: fmt
+fmt: $(GOFUMPT) ## Format all Go files
+	$(GOFUMPT) -w .
+
+.PHONY: bench
+bench: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)
+	@mkdir -p $(dir $(OUT))
+	go test -run - -bench '$(BENCH)' -benchmem -count $(COUNT) $(HOT) | tee $(OUT)
+
+.PHONY: benchstat
+benchstat: $(BENCHSTAT) ## Compare two results of bench: OLD=, NEW=
+	$(BENCHSTAT) $(OLD) $(NEW)
+
+OLD ?= bin/old.txt
+NEW ?= bin/new.txt
+
+##@ Tools
+
+.PHONY: tools
+tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) ## Install everything that test and check need
+
+.PHONY: python
+python: ## Make .tools/python, an environment with the clients that tests run
+	@tools/install-python $(PYTHON) '$(CACHE)'
+
+$(GOFUMPT):
+	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'
+
+$(STATICCHECK):
+	@echo 'staticcheck takes about two minutes, once a machine' >&2
+	@tools/install-go honnef.co/go/tools/cmd/staticcheck $(STATICCHECK_VERSION) '$(CACHE)'
+
+$(BENCHSTAT):
+	@tools/install-go golang.org/x/perf/cmd/benchstat $(BENCHSTAT_VERSION) '$(CACHE)'
+
+.PHONY: clean
+clean: ## Remove what was built; the cache of tools stays
+	rm -rf bin .tools
