@@ -1,6 +1,10 @@
 package prefix
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // The digest of a JSON value does not depend on white space, on the spelling of
 // strings or on the order of members:
@@ -32,6 +36,28 @@ func mix(a, b uint64) uint64 {
 	x ^= x >> 32
 	x *= 0xd6e8feb86659fd93
 	return x ^ x>>32
+}
+
+// hashing reports whether a digest of the value that is being read is needed.
+func (f *frame) hashing() bool { return f.hash && !f.drop || f.media }
+
+// Digests of what stands for no images.
+var (
+	nullDigest  = mix(tagScalar, xxhash.Sum64String("null"))
+	emptyDigest = mix(tagString, xxhash.Sum64String(""))
+)
+
+// endMedia makes the images that were read a marker: of the slot, or of the
+// message, behind its content.
+func (s *Scanner) endMedia(f *frame, digest uint64) {
+	f.media = false
+	switch {
+	case digest == nullDigest || digest == emptyDigest || digest == tagArray:
+	case s.depth == 1:
+		s.slot.mark([]byte("images"), digest, s.limit)
+	default:
+		f.images = digest
+	}
 }
 
 // member is one member of an object that is being digested.

@@ -31,6 +31,8 @@ type frame struct {
 	hash bool
 	// drop: the member that is being read does not enter the digest.
 	drop bool
+	// media: the member that is being read is images beside the text.
+	media bool
 	// firstOnly: the array's first element decides, which is past if done.
 	firstOnly, done bool
 	// tokens: the array is a list of token ids.
@@ -44,6 +46,8 @@ type frame struct {
 	// the digest so far, and members where this object's ones begin.
 	name, sum uint64
 	members   int
+	// images is the digest of the images beside the content, or 0.
+	images uint64
 
 	// start and base are the slot's state when the object began.
 	start int
@@ -126,6 +130,9 @@ func (s *Scanner) settle(f *frame, digest uint64) {
 	switch f.view {
 	case viewMessage:
 		s.take(f, candContent)
+		if f.images != 0 {
+			s.slot.mark([]byte("images"), f.images, s.limit)
+		}
 	case viewItem:
 		s.take(f, itemCand(&f.typ))
 	case viewContent:

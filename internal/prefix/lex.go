@@ -144,6 +144,7 @@ func (s *Scanner) push(v view, array, hash bool) {
 	s.depth++
 	f.view, f.array, f.hash, f.cand = v, array, hash, noCand
 	f.drop, f.firstOnly, f.done, f.tokens, f.names = false, false, false, false, false
+	f.media, f.images = false, 0
 	f.sum, f.members = 0, len(s.members)
 	f.start, f.base = len(s.slot.buf), s.slot.cur
 	if array {
@@ -187,6 +188,9 @@ func (s *Scanner) valueEnd(digest uint64) {
 	case f.array:
 	case f.hash && !f.drop:
 		s.addMember(f, member{f.name, digest})
+	}
+	if f.media {
+		s.endMedia(f, digest)
 	}
 	if !f.array {
 		s.endCand(f)

@@ -75,6 +75,8 @@ func (s *Scanner) rootMember(name []byte) {
 			s.slot = &s.slots[m.slot]
 			s.slot.reset()
 			s.view = m.view
+			f := s.top()
+			f.media = m.view == viewMedia
 			return
 		}
 	}
@@ -96,9 +98,13 @@ func (s *Scanner) beginField(i int) {
 }
 
 func (s *Scanner) messageMember(f *frame, name []byte) {
-	if string(name) == "content" || s.api == Gemini && string(name) == "parts" {
+	switch {
+	case string(name) == "content", s.api == Gemini && string(name) == "parts":
 		s.view = viewContent
 		s.beginCand(f, candContent)
+	case s.api == OllamaChat && string(name) == "images":
+		s.view = viewMedia
+		f.media, f.images = true, 0
 	}
 }
 

@@ -204,7 +204,7 @@ func (w *writer) message() {
 		return
 	}
 	w.object(w.pick(4), func() (string, func()) {
-		name := pickOf(w, "content", "content", "parts", "output", "role", "type", "tool_calls", "text")
+		name := pickOf(w, "content", "content", "parts", "output", "images", "role", "type", "tool_calls", "text")
 		return name, func() {
 			switch name {
 			case "content", "parts", "output":
@@ -274,7 +274,7 @@ func document(t *rapid.T, api API) []byte {
 	w.object(w.pick(9), func() (string, func()) {
 		sources := textMembers[api]
 		if len(sources) > 0 && w.pick(2) == 0 {
-			m := sources[w.pick(min(len(sources), 3))]
+			m := sources[w.pick(min(len(sources), 4))]
 			return m.name, func() { w.source(m.view) }
 		}
 		name := pickOf(w, "model", "prompt_cache_key", "cache_salt", "lora_path", "adapter_id", "parameters", "tools", "x", "messages")

@@ -83,6 +83,22 @@ func TestRelations(t *testing.T) {
 			{`{"prompt":"a","model":"` + long + `y"}`},
 			{`{"prompt":"a","model":"` + long + `yy"}`},
 		}},
+		{"images of Ollama", "/api/chat", [][]string{
+			{
+				`{"messages":[{"content":"a","images":["QUJD"]}]}`, `{"messages":[{"images": ["QUJ\u0044"],"content":"a"}]}`,
+				`{"messages":[{"images":["x"],"content":"a","images":["QUJD"]}]}`,
+			},
+			{`{"messages":[{"content":"a","images":["QUJE"]}]}`},
+			{
+				`{"messages":[{"content":"a","images":[]}]}`, `{"messages":[{"content":"a","images":null}]}`,
+				`{"messages":[{"content":"a"}]}`, `{"messages":[{"content":"a"}],"images":["QUJD"]}`,
+			},
+		}},
+		{"images of Ollama's prompt", "/api/generate", [][]string{
+			{`{"prompt":"a","images":["QUJD"]}`, `{"images":["QUJE"],"images":["QUJD"],"prompt":"a"}`},
+			{`{"prompt":"a","images":["QUJE"]}`},
+			{`{"prompt":"a","images":[]}`, `{"prompt":"a"}`},
+		}},
 		{"token ids", "/v1/completions", [][]string{
 			{`{"prompt":[1,2,3]}`, `{"prompt":[ 1 ,2,` + "\n" + `3]}`, `{"prompt":[[1,2,3],[4]]}`},
 			{`{"prompt":[12,3]}`},

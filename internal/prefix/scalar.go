@@ -31,7 +31,7 @@ func (s *Scanner) beginScalar(c byte) {
 		}
 	}
 	f.done = true
-	if f.hash && !f.drop {
+	if f.hashing() {
 		s.sink |= sinkHash
 		s.sum.Reset()
 	}

@@ -31,6 +31,8 @@ const (
 	viewPromptList
 	// viewIDs: token ids behind the first.
 	viewIDs
+	// viewMedia: images beside the text; a marker, unless there are none.
+	viewMedia
 	// viewParameters: TGI's object that may name an adapter.
 	viewParameters
 )
@@ -57,18 +59,18 @@ var textMembers = [numAPIs][]textMember{
 		{"input", 0, viewPrompt}, {"inputs", 1, viewPrompt}, {"texts", 2, viewPrompt}, {"prompt", 3, viewPrompt},
 		{"text", 4, viewPrompt}, {"content", 5, viewPrompt}, {"messages", 6, viewMessages},
 	},
-	Rerank:   {{"query", 0, viewPrompt}},
-	Score:    {{"text_1", 0, viewPrompt}, {"queries", 1, viewPrompt}, {"query", 2, viewPrompt}, {"data_1", 3, viewPrompt}},
+	Rerank: {{"query", 0, viewPrompt}},
+	Score:  {{"text_1", 0, viewPrompt}, {"queries", 1, viewPrompt}, {"query", 2, viewPrompt}, {"data_1", 3, viewPrompt}},
 	Generate: {
-		{"text", 0, viewPrompt}, {"input_ids", 1, viewPrompt}, {"inputs", 2, viewPrompt},
-		{"text_input", 3, viewPrompt}, {"prompt", 4, viewPrompt}, {"token_ids", 5, viewPrompt},
+		{"image_data", 0, viewMedia}, {"text", 1, viewPrompt}, {"input_ids", 2, viewPrompt}, {"inputs", 3, viewPrompt},
+		{"text_input", 4, viewPrompt}, {"prompt", 5, viewPrompt}, {"token_ids", 6, viewPrompt},
 	},
 	Tokenize: {{"messages", 0, viewMessages}, {"prompt", 1, viewPrompt}, {"content", 2, viewPrompt}, {"text", 3, viewPrompt}},
 	Converse: {{"system", 0, viewContent}, {"messages", 1, viewMessages}},
 	OllamaChat: {
 		{"messages", 0, viewMessages},
 	},
-	OllamaGenerate: {{"system", 0, viewContent}, {"prompt", 1, viewPrompt}},
+	OllamaGenerate: {{"system", 0, viewContent}, {"images", 1, viewMedia}, {"prompt", 2, viewPrompt}},
 	Gemini: {
 		{"systemInstruction", 0, viewMessage}, {"system_instruction", 1, viewMessage}, {"contents", 2, viewMessages},
 	},

@@ -203,12 +203,23 @@ func twinMessage(api API, n node) []piece {
 	if !n.isObject() {
 		return nil
 	}
+	var media []piece
+	if v, ok := n.get("images"); ok && api == OllamaChat {
+		media = twinMedia(api, v)
+	}
 	for _, m := range slices.Backward(n.members) {
 		if m.name == "content" || api == Gemini && m.name == "parts" {
-			return twinContent(api, m.value)
+			return append(twinContent(api, m.value), media...)
 		}
 	}
-	return nil
+	return media
+}
+
+func twinMedia(api API, n node) []piece {
+	if n.kind == '0' && n.str == "null" || n.isString() && n.str == "" || n.isList() && len(n.elems) == 0 {
+		return nil
+	}
+	return []piece{{text: "<images>", marker: true, digest: twinDigest(api, n, inside)}}
 }
 
 func twinItem(api API, n node) []piece {
@@ -260,6 +271,8 @@ func twinSource(api API, m textMember, n node) (out []piece) {
 		out = twinContent(api, n)
 	case viewPrompt:
 		out = twinPrompt(api, n, 0)
+	case viewMedia:
+		out = twinMedia(api, n)
 	case viewMessage:
 		out = twinMessage(api, n)
 	case viewMessages, viewItems:

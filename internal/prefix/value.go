@@ -20,9 +20,9 @@ func (s *Scanner) value(c byte) int {
 func (s *Scanner) stringValue() {
 	f := s.top()
 	f.done = true
-	to, limit := s.hashSink(), maxInt
-	if f.drop {
-		to = 0
+	to, limit := sink(0), maxInt
+	if f.hashing() {
+		to = sinkHash
 	}
 	switch s.view {
 	case viewField:
@@ -46,7 +46,7 @@ func (s *Scanner) stringValue() {
 // to what skips it.
 func (s *Scanner) container(array bool) int {
 	f := s.top()
-	hash := f.hash && !f.drop
+	hash := f.hashing()
 	f.done = true
 	v, elem := s.inside(array)
 	if s.view == viewField {
@@ -105,7 +105,7 @@ func (s *Scanner) inside(array bool) (v, elem view) {
 	case viewPrompt, viewPromptList:
 		return s.insidePrompt(array)
 	}
-	if f.hash && !f.drop {
+	if f.hashing() {
 		return viewHash, viewHash
 	}
 	return viewSkip, 0
