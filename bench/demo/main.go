@@ -1,0 +1,189 @@
+// Command demo shows warmpath's main job on one machine: a real Envoy, warmpath
+// and seven simulated replicas serve the same requests at random and then by
+// their prefixes, and the difference is printed.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/warmpath/warmpath/bench/replica"
+	"github.com/warmpath/warmpath/bench/workload"
+	"github.com/warmpath/warmpath/internal/otlpsink"
+	"github.com/warmpath/warmpath/internal/stack"
+)
+
+const (
+	replicas = 7
+	// timeScale makes the simulated GPUs faster than real ones, so that the demo
+	// takes less than a minute. Higher, and this machine's own work would show.
+	timeScale = 5
+	// rate is the requests a second of the open loop; at real speed it would be
+	// a fifth of it.
+	rate = 60
+)
+
+// shared is the workload: documents of about 8,000 tokens, each asked about six
+// times, in random order. Six uses can hit the cache five times, so 83 % of the
+// shared text is the most that any routing can reach.
+var shared = workload.Shared{
+	Prefixes: 120, Uses: 6, PrefixChars: 32_000, SuffixChars: 1_600, OutputTokens: 24, Seed: 1,
+}
+
+func main() {
+	warmpath := flag.String("warmpath", "bin/warmpath", "the warmpath `binary`")
+	envoy := flag.String("envoy", "envoy", "the Envoy `binary`")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := demo(ctx, *warmpath, *envoy, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// demo runs the demonstration and leaves nothing behind, also when ctx ends in
+// the middle of it.
+func demo(ctx context.Context, warmpath, envoy string, w io.Writer) error {
+	dir, err := os.MkdirTemp("", "warmpath-demo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	sink, err := otlpsink.Start()
+	if err != nil {
+		return err
+	}
+	defer sink.Close()
+
+	fmt.Fprintf(w, "Starting %d simulated replicas (70B class, %d times real speed), warmpath and Envoy.\n", replicas, timeScale)
+	s, err := stack.Start(ctx, stack.Options{
+		Warmpath: []string{warmpath}, Envoy: envoy, Dir: dir, Replicas: replicas,
+		Replica: replica.Params{TimeScale: timeScale},
+		Config:  stack.Config{Strategy: "RANDOM", OTLPEndpoint: sink.Address()},
+	})
+	if err != nil {
+		return err
+	}
+	d := &demonstration{ctx: ctx, stack: s, sink: sink, out: w}
+	err = d.run()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("interrupted; everything is stopped")
+	}
+	if closeErr := s.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+type demonstration struct {
+	ctx   context.Context
+	stack *stack.Stack
+	sink  *otlpsink.Sink
+	out   io.Writer
+}
+
+func (d *demonstration) run() error {
+	requests, err := workload.SharedPrefix(shared)
+	if err != nil {
+		return err
+	}
+	random, err := d.measure("RANDOM", requests)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out, "\nChanging the strategy in warmpath.yaml while requests run.")
+	if err := d.switchUnderLoad(requests[:80]); err != nil {
+		return err
+	}
+	aware, err := d.measure("PREFIX_AWARE", requests)
+	if err != nil {
+		return err
+	}
+	printComparison(d.out, random, aware)
+	if err := d.burst(requests[0]); err != nil {
+		return err
+	}
+	return d.printDecisions()
+}
+
+// measure sends the workload to replicas with empty caches.
+func (d *demonstration) measure(name string, requests []workload.Request) (workload.Summary, error) {
+	fmt.Fprintf(d.out, "\n%s: %d requests at %d/s through Envoy ...\n", name, len(requests), rate)
+	d.stack.Replicas.ClearCaches()
+	result, err := d.send(requests, workload.Load{Rate: rate, Seed: 1})
+	if err != nil {
+		return workload.Summary{}, err
+	}
+	return result.Summary(), nil
+}
+
+func (d *demonstration) send(requests []workload.Request, load workload.Load) (workload.Result, error) {
+	client := workload.NewClient(d.stack.URL+"/v1", "llama-70b", 256, nil)
+	defer client.Close()
+	return workload.Run(d.ctx, client, requests, load)
+}
+
+// switchUnderLoad changes the strategy while requests run and fails if one of
+// them did.
+func (d *demonstration) switchUnderLoad(requests []workload.Request) error {
+	type outcome struct {
+		result workload.Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		result, err := d.send(requests, workload.Load{Rate: rate, Seed: 2})
+		done <- outcome{result, err}
+	}()
+	err := d.stack.SetConfig(d.ctx, stack.Config{Strategy: "PREFIX_AWARE", OTLPEndpoint: d.sink.Address()})
+	o := <-done
+	if err != nil {
+		return err
+	}
+	if o.err != nil {
+		return o.err
+	}
+	summary := o.result.Summary()
+	fmt.Fprintf(d.out, "%d requests ran meanwhile, %d failed.\n", summary.Requests, summary.Failed)
+	if summary.Failed > 0 {
+		return fmt.Errorf("requests failed while the strategy changed: %v", summary.Errors)
+	}
+	return nil
+}
+
+// burst sends many requests of one prefix at once, to show the bound.
+func (d *demonstration) burst(request workload.Request) error {
+	const n = 48
+	requests := make([]workload.Request, n)
+	for i := range requests {
+		requests[i] = request
+	}
+	result, err := d.send(requests, workload.Load{Concurrency: n})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "\nA burst of %d requests for one prefix, all at once, overflows from its first home to the next ones:\n", n)
+	for _, share := range result.Summary().Shares {
+		fmt.Fprintf(d.out, "  %-22s %3d requests\n", share.Replica, share.Requests)
+	}
+	// The spans of a batch leave warmpath within five seconds.
+	return d.stack.Await(d.ctx, "the burst's spans", func() error {
+		if len(byReason(d.sink.Spans(), "overflow")) == 0 {
+			return fmt.Errorf("no span of an overflow yet")
+		}
+		return nil
+	})
+}
+
+func percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
+
+func milliseconds(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+}
