@@ -34,6 +34,8 @@ type answer struct {
 	// bodyMode is the request body mode to change to.
 	bodyMode    extprocfilterv3.ProcessingMode_BodySendMode
 	setBodyMode bool
+	// echo is a part of the body to hand back; nil leaves it with Envoy.
+	echo *extprocv3.HttpBody
 }
 
 // unchanged lets the message pass as it is.
@@ -70,11 +72,28 @@ func (a answer) bodyResponse() *extprocv3.ProcessingResponse {
 }
 
 func (a answer) common() *extprocv3.CommonResponse {
-	mutation := a.mutation()
-	if mutation == nil {
+	mutation, body := a.mutation(), echo(a.echo)
+	if mutation == nil && body == nil {
 		return nil
 	}
-	return &extprocv3.CommonResponse{HeaderMutation: mutation}
+	return &extprocv3.CommonResponse{HeaderMutation: mutation, BodyMutation: body}
+}
+
+// echo hands a part of a body back as it came. In the full duplex mode Envoy
+// keeps no copy: what is not handed back is lost to the other side.
+func echo(b *extprocv3.HttpBody) *extprocv3.BodyMutation {
+	if b == nil {
+		return nil
+	}
+	return &extprocv3.BodyMutation{Mutation: &extprocv3.BodyMutation_StreamedResponse{
+		StreamedResponse: &extprocv3.StreamedBodyResponse{Body: b.GetBody(), EndOfStream: b.GetEndOfStream()},
+	}}
+}
+
+func echoResponseBody(b *extprocv3.HttpBody) *extprocv3.ProcessingResponse {
+	return &extprocv3.ProcessingResponse{Response: &extprocv3.ProcessingResponse_ResponseBody{
+		ResponseBody: &extprocv3.BodyResponse{Response: &extprocv3.CommonResponse{BodyMutation: echo(b)}},
+	}}
 }
 
 // mutation overwrites the destination header, so that a client's own value

@@ -60,4 +60,8 @@ type Observer interface {
 	Served(*Record)
 	// Ended is called when the stream ends and the slot was given back.
 	Ended(*Record)
+	// Panicked is called when a panic was recovered, before or after the other
+	// calls. stack is the goroutine's stack trace; the value of the panic, which
+	// might hold text of the request, is not passed on.
+	Panicked(r *Record, stack []byte)
 }

@@ -21,8 +21,10 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 	}
 	for _, attributes := range m.GetAttributes() {
 		fields := attributes.GetFields()
-		s.record.Served = fields["upstream.address"].GetStringValue()
-		s.record.Attempts = int(fields["upstream.request_attempt_count"].GetNumberValue())
+		if address, ok := fields["upstream.address"]; ok {
+			s.record.Served = address.GetStringValue()
+			s.record.Attempts = int(fields["upstream.request_attempt_count"].GetNumberValue())
+		}
 	}
 	if !s.decided || s.record.Served == "" {
 		return

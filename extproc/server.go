@@ -7,6 +7,7 @@ import (
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
+	"github.com/warmpath/warmpath/internal/prefix"
 	"github.com/warmpath/warmpath/internal/route"
 )
 
@@ -18,6 +19,8 @@ type Server struct {
 	observer Observer
 	random   func() uint64
 	settings atomic.Pointer[Settings]
+	// scanners are reused, because each keeps a buffer as long as its prefix.
+	scanners prefix.Pool
 }
 
 // New returns a server that routes by the router's current table. random
@@ -43,11 +46,11 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 			return nil
 		}
 		response := st.handle(message)
-		if message.GetObservabilityMode() {
-			continue // Envoy does not wait for answers and refuses them
-		}
 		if response == nil {
 			return nil
+		}
+		if message.GetObservabilityMode() {
+			continue // Envoy does not wait for answers and refuses them
 		}
 		if err := stream.Send(response); err != nil {
 			return nil

@@ -1,8 +1,8 @@
 package extproc
 
 import (
+	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	extprocfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
@@ -19,6 +19,7 @@ const (
 	modeNone     = extprocfilterv3.ProcessingMode_NONE
 	modeBuffered = extprocfilterv3.ProcessingMode_BUFFERED
 	modePartial  = extprocfilterv3.ProcessingMode_BUFFERED_PARTIAL
+	modeDuplex   = extprocfilterv3.ProcessingMode_FULL_DUPLEX_STREAMED
 )
 
 // stream is the state of one request. All of it belongs to the goroutine that
@@ -29,37 +30,44 @@ type stream struct {
 	record   Record
 
 	mode    bodyMode        // of the request body, overrides included
+	back    bodyMode        // of the response body
 	scanner *prefix.Scanner // not nil while a body is awaited
 	decided bool
 	slot    load.Reservation
 }
-
-// scanners are reused, because each keeps a buffer as long as its prefix.
-var scanners = sync.Pool{New: func() any { return new(prefix.Scanner) }}
 
 // handle answers one message; nil ends the stream, which lets the request go
 // on without us. A panic is a defect of ours that the request must not pay for.
 func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.ProcessingResponse) {
 	defer func() {
 		if recover() != nil {
-			s.problem(Panicked)
+			s.panicked()
 			response = nil
 		}
 	}()
 	switch r := m.GetRequest().(type) {
 	case *extprocv3.ProcessingRequest_RequestHeaders:
+		if s.decided || s.scanner != nil {
+			return unchanged.headersResponse() // headers come once; a second decision would lose the first one's slot
+		}
+		s.mode = modeBuffered
 		if p := m.GetProtocolConfig(); p != nil {
-			s.mode = p.GetRequestBodyMode()
-		} else {
-			s.mode = modeBuffered
+			s.mode, s.back = p.GetRequestBodyMode(), p.GetResponseBodyMode()
 		}
 		return s.requestHeaders(r.RequestHeaders).headersResponse()
 	case *extprocv3.ProcessingRequest_RequestBody:
-		return s.requestBody(r.RequestBody).bodyResponse()
+		a := s.requestBody(r.RequestBody)
+		if s.mode == modeDuplex {
+			a.echo = r.RequestBody
+		}
+		return a.bodyResponse()
 	case *extprocv3.ProcessingRequest_ResponseHeaders:
 		s.responseHeaders(m, r.ResponseHeaders)
 		return passResponseHeaders
 	case *extprocv3.ProcessingRequest_ResponseBody:
+		if s.back == modeDuplex {
+			return echoResponseBody(r.ResponseBody)
+		}
 		return passResponseBody
 	case *extprocv3.ProcessingRequest_RequestTrailers:
 		return passRequestTrailers
@@ -93,8 +101,7 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	case s.mode != modeBuffered && s.mode != modePartial:
 		return s.decideWithoutBody(UnsupportedMode)
 	}
-	s.scanner = scanners.Get().(*prefix.Scanner)
-	s.scanner.Reset(head.prefix, prefix.Options{
+	s.scanner = s.server.scanners.Get(head.prefix, prefix.Options{
 		PrefixLength: table.Policy().PrefixLength,
 		MaxInflate:   s.settings.InflateLimit,
 	})
@@ -197,13 +204,28 @@ func (s *stream) problem(p Problem) {
 
 func (s *stream) releaseScanner() {
 	if s.scanner != nil {
-		scanners.Put(s.scanner)
+		s.server.scanners.Put(s.scanner)
 		s.scanner = nil
 	}
 }
 
-// end gives back whatever the request still holds.
+// panicked tells of a panic that was recovered. The scanner may have been left
+// in the middle of something, so it is not used again.
+func (s *stream) panicked() {
+	s.scanner = nil
+	s.problem(Panicked)
+	defer func() { _ = recover() }() // the observer may be what panics
+	s.server.observer.Panicked(&s.record, debug.Stack())
+}
+
+// end gives back whatever the request still holds. A panic here would end the
+// program, and with it the counts of all other requests.
 func (s *stream) end() {
+	defer func() {
+		if recover() != nil {
+			s.panicked()
+		}
+	}()
 	s.releaseScanner()
 	s.slot.Release()
 	if s.decided {

@@ -147,3 +147,6 @@ func (m *Metrics) served(r *extproc.Record) {
 }
 
 func (m *Metrics) ended(*extproc.Record) { m.requests.Dec() }
+
+// panicked counts the one problem that may come before or after a decision.
+func (m *Metrics) panicked() { m.problems[extproc.Panicked].Inc() }

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -15,6 +16,9 @@ import (
 
 // Observer turns the events of requests into metrics and spans.
 type Observer struct {
+	// Log is told of recovered panics; nil is silent. It is set before use.
+	Log *slog.Logger
+
 	metrics *Metrics
 	spans   *spans // nil when nothing is traced
 }
@@ -43,6 +47,14 @@ func (o *Observer) Served(r *extproc.Record) { o.metrics.served(r) }
 
 // Ended implements extproc.Observer.
 func (o *Observer) Ended(r *extproc.Record) { o.metrics.ended(r) }
+
+// Panicked implements extproc.Observer.
+func (o *Observer) Panicked(_ *extproc.Record, stack []byte) {
+	o.metrics.panicked()
+	if o.Log != nil {
+		o.Log.Error("recovered from a defect; the request went on without a decision of ours", "stack", string(stack))
+	}
+}
 
 // NewTracerProvider exports spans over OTLP/gRPC to endpoint, "host:port". Who
 // is traced is decided by the caller's trace context; where there is none, a

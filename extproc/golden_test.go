@@ -1,0 +1,81 @@
+package extproc
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// TestScripts plays streams as Envoy sends them and pins every answer. Rewrite
+// with -rewrite and read the difference: what changes there changes for users.
+//
+//	stream [strategy=NAME] [endpoints=N] [panic=WHERE] [end=canceled] [send=fails]
+func TestScripts(t *testing.T) {
+	reached := make(map[Problem]bool)
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s := newScript(t, d)
+			out := s.run(t, d.Input)
+			for _, r := range s.observer.records {
+				for _, p := range r.Problems {
+					reached[p] = true
+				}
+			}
+			return out
+		})
+	})
+	for _, p := range Problems() {
+		if p != NoProblem && !reached[p] {
+			t.Errorf("no script reaches the problem %s", p)
+		}
+	}
+}
+
+func newScript(t *testing.T, d *datadriven.TestData) *script {
+	t.Helper()
+	policy, endpoints := prefixAware(), 3
+	s := &script{observer: new(recorder), end: io.EOF}
+	for _, a := range d.CmdArgs {
+		var err error
+		switch a.Key {
+		case "strategy":
+			policy.Strategy, err = route.ParseStrategy(a.Vals[0])
+		case "endpoints":
+			_, err = fmt.Sscan(a.Vals[0], &endpoints)
+		case "panic":
+			s.panicIn = a.Vals[0]
+		case "end":
+			s.end = errCanceled
+		case "send":
+			s.sendErr = io.ErrClosedPipe
+		default:
+			err = fmt.Errorf("no argument %q", a.Key)
+		}
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+	}
+	s.observer.panicIn = s.panicIn
+	random := one
+	if s.panicIn == "random" {
+		random = func() uint64 { panic("no randomness left") }
+	}
+	s.server = New(newRouter(t, policy, endpoints), testSettings, s.observer, random)
+	return s
+}
+
+// TestProblems pins what is done about each problem.
+func TestProblems(t *testing.T) {
+	datadriven.RunTest(t, "testdata/problems", func(*testing.T, *datadriven.TestData) string {
+		var b strings.Builder
+		for _, p := range Problems() {
+			fmt.Fprintf(&b, "%-16s %s\n", p, p.Action())
+		}
+		return b.String()
+	})
+}
