@@ -33,8 +33,8 @@ type frame struct {
 	drop bool
 	// media: the member that is being read is images beside the text.
 	media bool
-	// firstOnly: the array's first element decides, which is past if done.
-	firstOnly, done bool
+	// firstOnly: the array's first element decides.
+	firstOnly bool
 	// tokens: the array is a list of token ids.
 	tokens bool
 	// cand is the candidate that the member being read fills, or noCand.

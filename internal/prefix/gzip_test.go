@@ -96,6 +96,20 @@ func TestGzipBomb(t *testing.T) {
 	}
 }
 
+// TestGzipEmptyMembers: compressed bytes are bounded too, when they stand for
+// nothing.
+func TestGzipEmptyMembers(t *testing.T) {
+	var s Scanner
+	s.Reset(Head{Path: "/v1/chat/completions", ContentEncoding: "gzip"}, Options{MaxInflate: 1000})
+	empty := compress(t, nil)
+	for range 10_000 {
+		s.Feed(empty)
+	}
+	if r := s.Finish(true); !r.Notes.Has(NoteInflateCut|NoteCut) || cap(s.inflater.in) > 1<<14 {
+		t.Errorf("notes %b, %d bytes held", r.Notes, cap(s.inflater.in))
+	}
+}
+
 // TestGzipBound: a body of just the bound is whole, one byte more is cut.
 func TestGzipBound(t *testing.T) {
 	for extra, want := range []Notes{0, NoteInflateCut | NoteCut} {

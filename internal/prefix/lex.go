@@ -143,7 +143,7 @@ func (s *Scanner) push(v view, array, hash bool) {
 	f := &s.frames[s.depth]
 	s.depth++
 	f.view, f.array, f.hash, f.cand = v, array, hash, noCand
-	f.drop, f.firstOnly, f.done, f.tokens, f.names = false, false, false, false, false
+	f.drop, f.firstOnly, f.tokens, f.names = false, false, false, false
 	f.media, f.images = false, 0
 	f.sum, f.members = 0, len(s.members)
 	f.start, f.base = len(s.slot.buf), s.slot.cur

@@ -66,6 +66,7 @@ func TestRelations(t *testing.T) {
 			{
 				part(`{"type":"x","text":"` + strings.Repeat("d", textDigestBytes) + `1"}`),
 				part(`{"type":"x","text":"` + strings.Repeat("d", textDigestBytes) + `2"}`),
+				part(`{"type":"x","text":"\u0064` + strings.Repeat("d", textDigestBytes) + `3"}`),
 			},
 			{part(`{"type":"x","text":"` + strings.Repeat("d", textDigestBytes-1) + `1"}`)},
 		}},

@@ -18,7 +18,7 @@ func (s *Scanner) beginScalar(c byte) {
 	case viewField:
 		s.field.invalid = c != 'n'
 	case viewPrompt, viewPromptList:
-		if f.array && !f.done && number {
+		if f.array && number {
 			f.tokens = true
 			s.beginPiece()
 			s.slot.write([]byte("tok:"), s.limit)
@@ -30,7 +30,6 @@ func (s *Scanner) beginScalar(c byte) {
 			s.sink = sinkText
 		}
 	}
-	f.done = true
 	if f.hashing() {
 		s.sink |= sinkHash
 		s.sum.Reset()

@@ -19,7 +19,6 @@ func (s *Scanner) value(c byte) int {
 // stringValue begins a string according to what it means here.
 func (s *Scanner) stringValue() {
 	f := s.top()
-	f.done = true
 	to, limit := sink(0), maxInt
 	if f.hashing() {
 		to = sinkHash
@@ -47,7 +46,6 @@ func (s *Scanner) stringValue() {
 func (s *Scanner) container(array bool) int {
 	f := s.top()
 	hash := f.hashing()
-	f.done = true
 	v, elem := s.inside(array)
 	if s.view == viewField {
 		s.field.invalid = true
