@@ -25,7 +25,8 @@ type fakeStream struct {
 	// answered is told of each message when the next one is asked for.
 	answered func(i int, answers []*extprocv3.ProcessingResponse)
 
-	next    int
+	next    int  // messages handed out
+	open    bool // the last of them has not been passed to answered
 	answers []*extprocv3.ProcessingResponse
 }
 
@@ -36,7 +37,7 @@ func (f *fakeStream) Recv() (*extprocv3.ProcessingRequest, error) {
 	if f.next == len(f.messages) {
 		return nil, f.end
 	}
-	f.next++
+	f.next, f.open = f.next+1, true
 	return f.messages[f.next-1], nil
 }
 
@@ -47,10 +48,10 @@ func (f *fakeStream) Send(r *extprocv3.ProcessingResponse) error {
 
 // flush hands the answers to the last message to answered.
 func (f *fakeStream) flush() {
-	if f.next > 0 && f.answered != nil {
+	if f.open && f.answered != nil {
 		f.answered(f.next-1, f.answers)
 	}
-	f.answers = nil
+	f.open, f.answers = false, nil
 }
 
 // play runs messages through a server as one stream.

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// A script has one message of Envoy's a line; README in testdata/scripts has
+// A script has one message of Envoy's a line; testdata/scripts.md has
 // the notation. parseMessage makes the message.
 func parseMessage(line string) (*extprocv3.ProcessingRequest, error) {
 	kind, rest, _ := strings.Cut(line, " ")

@@ -1,0 +1,75 @@
+package extproc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+)
+
+// buffered is the usual request with a body of n bytes: the two messages that
+// are answered before it goes on.
+func buffered(t testing.TB, n int) (headers, body *extprocv3.ProcessingRequest) {
+	t.Helper()
+	text := `{"model":"llama-70b","messages":[{"role":"user","content":"` + strings.Repeat("word ", n/5)
+	text = text[:n-4] + `"}]}`
+	headers, err := parseMessage(fmt.Sprintf("headers :method=POST :path=/v1/chat/completions content-type=application/json content-length=%d", n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err = parseMessage("body eos " + text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return headers, body
+}
+
+func costServer(t testing.TB) *Server {
+	settings := testSettings
+	settings.BodyLimit = 4 << 20
+	policy := prefixAware()
+	policy.PrefixLength, policy.ConcurrencyThreshold = 4096, 0
+	return New(newRouter(t, policy, 7), settings, silent{}, one)
+}
+
+// A buffered request costs a fixed number of allocations, most of them the
+// protobuf messages of the answer; the body's length must not matter.
+func TestAllocationsOfARequest(t *testing.T) {
+	const most = 36
+	s := costServer(t)
+	for _, n := range []int{4 << 10, 64 << 10, 1 << 20} {
+		headers, body := buffered(t, n)
+		got := testing.AllocsPerRun(100, func() {
+			st := s.begin(context.Background())
+			st.handle(headers)
+			st.handle(body)
+			st.end()
+		})
+		t.Logf("%d KiB: %v allocations", n>>10, got)
+		if got > most {
+			t.Errorf("%d KiB: %v allocations, want at most %d", n>>10, got, most)
+		}
+	}
+}
+
+// BenchmarkRequest is a buffered request without gRPC around it. To compare:
+//
+//	go test ./extproc -run xxx -bench Request -count 10 > new; benchstat old new
+func BenchmarkRequest(b *testing.B) {
+	for _, n := range []int{4 << 10, 64 << 10} {
+		b.Run(fmt.Sprintf("%dKiB", n>>10), func(b *testing.B) {
+			s := costServer(b)
+			headers, body := buffered(b, n)
+			b.SetBytes(int64(n))
+			b.ReportAllocs()
+			for b.Loop() {
+				st := s.begin(b.Context())
+				st.handle(headers)
+				st.handle(body)
+				st.end()
+			}
+		})
+	}
+}
