@@ -71,8 +71,14 @@ func NewTracerProvider(ctx context.Context, endpoint string, insecure bool, root
 	}
 	return sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter),
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(rootRatio))),
+		sdktrace.WithSampler(sampler(rootRatio)),
 		sdktrace.WithResource(resource.NewSchemaless(
 			semconv.ServiceName("warmpath"), semconv.ServiceVersion(version))),
 	), nil
+}
+
+// sampler follows the caller's decision and makes one for a share of the
+// requests that come without.
+func sampler(rootRatio float64) sdktrace.Sampler {
+	return sdktrace.ParentBased(sdktrace.TraceIDRatioBased(rootRatio))
 }

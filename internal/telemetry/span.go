@@ -34,27 +34,27 @@ func (s spans) decided(r *extproc.Record) {
 // the client's, which is all there is when Envoy does not trace.
 func parent(r *extproc.Record) context.Context {
 	var w3c propagation.TraceContext
-	if md, ok := metadata.FromIncomingContext(r.Context); ok {
-		ctx := w3c.Extract(r.Context, metadataCarrier(md))
-		if trace.SpanContextFromContext(ctx).IsValid() {
-			return ctx
-		}
+	ctx := w3c.Extract(r.Context, streamCarrier{r.Context})
+	if trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx
 	}
 	return w3c.Extract(r.Context, propagation.MapCarrier{"traceparent": r.TraceParent, "tracestate": r.TraceState})
 }
 
-type metadataCarrier metadata.MD
+// streamCarrier reads the metadata of a gRPC stream by its context, without a
+// copy of all of it.
+type streamCarrier struct{ stream context.Context }
 
 // Get implements propagation.TextMapCarrier.
-func (c metadataCarrier) Get(key string) string {
-	return strings.Join(metadata.MD(c).Get(key), ",")
+func (c streamCarrier) Get(key string) string {
+	return strings.Join(metadata.ValueFromIncomingContext(c.stream, key), ",")
 }
 
 // Set implements propagation.TextMapCarrier.
-func (c metadataCarrier) Set(string, string) {}
+func (streamCarrier) Set(string, string) {}
 
 // Keys implements propagation.TextMapCarrier.
-func (c metadataCarrier) Keys() []string { return nil }
+func (streamCarrier) Keys() []string { return nil }
 
 // attributes describes a decision. All of them are the program's own words,
 // numbers and hashes but for model, adapter and request id, which are cut.

@@ -1,0 +1,351 @@
+package telemetry
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
+
+	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/prefix"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newRouter returns a router with endpoints 10.0.0.1:80, 10.0.0.2:80, ...
+func newRouter(t testing.TB, strategy route.Strategy, n int) *route.Router {
+	t.Helper()
+	var endpoints []fleet.Endpoint
+	for i := range n {
+		endpoints = append(endpoints, fleet.Endpoint{Address: fmt.Sprintf("10.0.0.%d:80", i+1), Weight: 1})
+	}
+	set, duplicates := fleet.NewSet(endpoints)
+	if len(duplicates) > 0 {
+		t.Fatalf("duplicates %v", duplicates)
+	}
+	r := route.NewRouter(route.Policy{Strategy: strategy, PrefixLength: 1024, ConcurrencyThreshold: 1})
+	r.SetMembership(set)
+	return r
+}
+
+// record is a decided request whose times are known: headers at 0, the body
+// after 2 ms, the decision 50 µs later.
+func record(t testing.TB, r *route.Router, key uint64) (*extproc.Record, load.Reservation) {
+	t.Helper()
+	d, slot := r.Table().Pick(route.Request{Key: key, Keyed: true})
+	began := time.Unix(1_700_000_000, 0)
+	return &extproc.Record{
+		Context: t.Context(), Began: began, Scanned: began.Add(2 * time.Millisecond), Decided: began.Add(2050 * time.Microsecond),
+		API: prefix.Chat, BodyBytes: 100, KeyChars: 80, HasTenant: true, Model: "llama-70b", RequestID: "id-1", Decision: d,
+	}, slot
+}
+
+// Every decision is counted once, under its strategy and reason.
+func TestDecisionsByReason(t *testing.T) {
+	router := newRouter(t, route.PrefixAware, 2)
+	m := NewMetrics(router.Loads())
+	o := NewObserver(m, nil)
+	for range 4 { // home, overflow, saturated twice: the threshold is 1
+		r, _ := record(t, router, 42)
+		o.Decided(r)
+	}
+	router.SetPolicy(route.Policy{Strategy: route.Random})
+	r, _ := record(t, router, 42)
+	o.Decided(r)
+	want := `
+# HELP warmpath_decisions_total Routing decisions.
+# TYPE warmpath_decisions_total counter
+`
+	counts := map[string]int{
+		"PREFIX_AWARE home": 1, "PREFIX_AWARE overflow": 1, "PREFIX_AWARE saturated": 2, "RANDOM random": 1,
+	}
+	for _, s := range []route.Strategy{route.LeastOutstandingRequests, route.PrefixAware, route.Random} {
+		for _, reason := range route.Reasons() {
+			want += fmt.Sprintf("warmpath_decisions_total{reason=%q,strategy=%q} %d\n", reason, s, counts[s.String()+" "+reason.String()])
+		}
+	}
+	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "warmpath_decisions_total"); err != nil {
+		t.Error(err)
+	}
+	if n := testutil.ToFloat64(m.requests); n != 5 {
+		t.Errorf("%v requests in flight, want 5", n)
+	}
+	for range 5 {
+		o.Ended(r)
+	}
+	if n := testutil.ToFloat64(m.requests); n != 0 {
+		t.Errorf("%v requests in flight at the end, want 0", n)
+	}
+}
+
+// Each problem, each strategy and each reason has a counter, so that a new one
+// cannot be forgotten.
+func TestEveryProblemIsCounted(t *testing.T) {
+	m := NewMetrics(load.NewTracker())
+	o := NewObserver(m, nil)
+	for _, p := range extproc.Problems() {
+		if p == extproc.NoProblem || p == extproc.Panicked {
+			continue
+		}
+		o.Decided(&extproc.Record{Problems: []extproc.Problem{p}})
+	}
+	o.Panicked(&extproc.Record{Problems: []extproc.Problem{extproc.Panicked}}, nil)
+	for _, p := range extproc.Problems()[1:] {
+		if n := testutil.ToFloat64(m.problems[p]); n != 1 {
+			t.Errorf("problem %s is counted %v times, want once", p, n)
+		}
+	}
+	if want := len(route.Reasons()); len(m.decisions[0]) != want {
+		t.Errorf("counters for %d reasons, there are %d", len(m.decisions[0]), want)
+	}
+	if _, err := route.ParseStrategy(route.Strategy(len(m.decisions)).String()); err == nil {
+		t.Errorf("there are more strategies than the %d that have counters", len(m.decisions))
+	}
+}
+
+func TestServedAndTimes(t *testing.T) {
+	router := newRouter(t, route.PrefixAware, 2)
+	m := NewMetrics(router.Loads())
+	o := NewObserver(m, nil)
+	r, slot := record(t, router, 42)
+	o.Decided(r)
+	o.Served(r)
+	r.Attempts = 1
+	o.Served(r)
+	r.Attempts, r.Missed = 2, true
+	o.Served(r)
+	address := r.Decision.Chosen
+	want := fmt.Sprintf(`
+# HELP warmpath_endpoint_requests_total Requests that an endpoint was chosen for.
+# TYPE warmpath_endpoint_requests_total counter
+warmpath_endpoint_requests_total{endpoint=%q} 1
+# HELP warmpath_override_missed_total Responses from an endpoint that the decision had not named: Envoy fell back.
+# TYPE warmpath_override_missed_total counter
+warmpath_override_missed_total 1
+# HELP warmpath_retried_total Responses for which Envoy tried more than one endpoint.
+# TYPE warmpath_retried_total counter
+warmpath_retried_total 1
+`, address)
+	err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want),
+		"warmpath_endpoint_requests_total", "warmpath_override_missed_total", "warmpath_retried_total")
+	if err != nil {
+		t.Error(err)
+	}
+	if n := outstanding(t, m, address); n != 1 {
+		t.Errorf("outstanding %v, want 1", n)
+	}
+	slot.Release()
+	if n := outstanding(t, m, address); n != 0 {
+		t.Errorf("outstanding %v after the release, want 0", n)
+	}
+	for name, want := range map[string]float64{"warmpath_body_wait_seconds": 0.002, "warmpath_decide_seconds": 0.00005} {
+		if got := histogramSum(t, m, name); got < want*0.999 || got > want*1.001 {
+			t.Errorf("%s sums to %v, want %v", name, got, want)
+		}
+	}
+}
+
+// outstanding is the gauge of one endpoint, -1 if there is none.
+func outstanding(t *testing.T, m *Metrics, address string) float64 {
+	t.Helper()
+	for _, s := range gather(t, m, "warmpath_outstanding_requests") {
+		if s.label == address {
+			return s.value
+		}
+	}
+	return -1
+}
+
+type sample struct {
+	label string // the value of the first label
+	value float64
+}
+
+func gather(t *testing.T, m *Metrics, name string) []sample {
+	t.Helper()
+	families, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var samples []sample
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, s := range f.GetMetric() {
+			x := sample{value: s.GetGauge().GetValue() + s.GetCounter().GetValue() + s.GetHistogram().GetSampleSum()}
+			if len(s.GetLabel()) > 0 {
+				x.label = s.GetLabel()[0].GetValue()
+			}
+			samples = append(samples, x)
+		}
+	}
+	return samples
+}
+
+func histogramSum(t *testing.T, m *Metrics, name string) float64 {
+	t.Helper()
+	s := gather(t, m, name)
+	if len(s) != 1 {
+		t.Fatalf("%s has %d series, want 1", name, len(s))
+	}
+	return s[0].value
+}
+
+// Endpoints that left and are idle leave the metrics as well, for good.
+func TestEndpointsThatLeft(t *testing.T) {
+	router := newRouter(t, route.PrefixAware, 3)
+	m := NewMetrics(router.Loads())
+	o := NewObserver(m, nil)
+	for key := range uint64(50) {
+		r, slot := record(t, router, key)
+		o.Decided(r)
+		slot.Release()
+	}
+	if n := len(gather(t, m, "warmpath_endpoint_requests_total")); n != 3 {
+		t.Fatalf("%d endpoints have a counter, want 3", n)
+	}
+	for range 3 { // the tracker forgets an idle endpoint after two memberships
+		router.SetMembership(newRouter(t, route.PrefixAware, 1).Membership())
+	}
+	for _, name := range []string{"warmpath_endpoint_requests_total", "warmpath_outstanding_requests"} {
+		if s := gather(t, m, name); len(s) != 1 || s[0].label != "10.0.0.1:80" {
+			t.Errorf("%s = %v, want only 10.0.0.1:80", name, s)
+		}
+	}
+	count := 0
+	m.endpoints.totals.Range(func(any, any) bool { count++; return true })
+	if count != 1 {
+		t.Errorf("%d totals are kept, want 1", count)
+	}
+}
+
+// 20,000 made-up models and tenants add not one series and hardly any memory.
+func TestSeriesDoNotGrowWithClients(t *testing.T) {
+	router := newRouter(t, route.PrefixAware, 7)
+	m := NewMetrics(router.Loads())
+	o := NewObserver(m, nil)
+	send := func(n int) {
+		for i := range n {
+			r, slot := record(t, router, uint64(i))
+			r.Model, r.Adapter = fmt.Sprintf("%0128d", i), fmt.Sprintf("%0128d", i)
+			r.RequestID, r.Served = fmt.Sprintf("%064d", i), fmt.Sprintf("10.%d.%d.1:80", i/256, i%256)
+			r.Problems = []extproc.Problem{extproc.InvalidTenant}
+			o.Decided(r)
+			r.Missed = true
+			o.Served(r)
+			slot.Release()
+			o.Ended(r)
+		}
+	}
+	send(200)
+	before, heap := series(t, m), heapInUse()
+	send(20_000)
+	if after := series(t, m); after != before {
+		t.Errorf("%d series, before the requests %d", after, before)
+	}
+	if grown := int64(heapInUse()) - int64(heap); grown > 5<<20 {
+		t.Errorf("the heap grew by %d bytes, want less than 5 MiB", grown)
+	}
+}
+
+func series(t *testing.T, m *Metrics) int {
+	t.Helper()
+	n, err := testutil.GatherAndCount(m.Registry(), warmpathNames(t, m)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// warmpathNames are the program's own metrics, without those of the Go runtime.
+func warmpathNames(t *testing.T, m *Metrics) []string {
+	t.Helper()
+	families, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "warmpath_") {
+			names = append(names, f.GetName())
+		}
+	}
+	return names
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.HeapAlloc
+}
+
+// The names follow the rules of Prometheus, and there is help for each.
+func TestLint(t *testing.T) {
+	router := newRouter(t, route.PrefixAware, 2)
+	m := NewMetrics(router.Loads())
+	r, _ := record(t, router, 42)
+	m.decided(r)
+	m.Nacks.WithLabelValues("type").Inc()
+	m.Endpoints.WithLabelValues("healthy").Set(2)
+	problems, err := testutil.GatherAndLint(m.Registry(), warmpathNames(t, m)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// A recovered panic is logged with its place, and counted.
+func TestPanicIsToldOf(t *testing.T) {
+	var log strings.Builder
+	m := NewMetrics(load.NewTracker())
+	o := NewObserver(m, nil)
+	o.Panicked(new(extproc.Record), nil) // without a log
+	o.Log = NewLogger(&log, "json", new(slog.LevelVar))
+	o.Panicked(new(extproc.Record), []byte("stream.go:1"))
+	if !strings.Contains(log.String(), `"level":"ERROR"`) || !strings.Contains(log.String(), "stream.go:1") {
+		t.Errorf("log: %s", log.String())
+	}
+	if n := testutil.ToFloat64(m.problems[extproc.Panicked]); n != 2 {
+		t.Errorf("counted %v times, want 2", n)
+	}
+}
+
+func TestLogger(t *testing.T) {
+	for format, want := range map[string]string{"json": `"msg":"seen"`, "text": "msg=seen"} {
+		var b strings.Builder
+		level := new(slog.LevelVar)
+		log := NewLogger(&b, format, level)
+		log.Debug("unseen")
+		level.Set(slog.LevelDebug)
+		log.Debug("seen")
+		if got := b.String(); !strings.Contains(got, want) || strings.Contains(got, "unseen") {
+			t.Errorf("%s: %s", format, got)
+		}
+	}
+	NewLogger(io.Discard, "", new(slog.LevelVar)).Info("any other format is text")
+}
+
+func BenchmarkObserve(b *testing.B) {
+	router := newRouter(b, route.PrefixAware, 7)
+	o := NewObserver(NewMetrics(router.Loads()), nil)
+	r, _ := record(b, router, 42)
+	b.ReportAllocs()
+	for b.Loop() {
+		o.Decided(r)
+		o.Served(r)
+		o.Ended(r)
+	}
+}
