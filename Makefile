@@ -27,6 +27,8 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
+# Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
+EXACT ?=
 
 ##@ Use
 
@@ -49,14 +51,14 @@ demo: build ## Envoy, warmpath and seven simulated replicas: RANDOM against PREF
 envoy: ## Find an Envoy ($ENVOY, PATH, func-e) or install the pinned one into .tools
 	@$(FIND_ENVOY)
 
-FIND_ENVOY = go run ./internal/envoybin/cmd/envoybin -version $(ENVOY_VERSION) -sha256 '$(strip $(ENVOY_SHA256_$(ENVOY_VERSION)))'
+FIND_ENVOY = go run ./internal/envoybin/cmd/envoybin $(if $(EXACT),-exact) -version $(ENVOY_VERSION) -sha256 '$(strip $(ENVOY_SHA256_$(ENVOY_VERSION)))'
 
 ##@ Develop
 
 .PHONY: test
-test: envoy python ## Run all tests, also those with a real Envoy and real clients (PKG=, RUN=)
+test: python ## Run all tests, also those with a real Envoy and real clients (PKG=, RUN=)
 	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
-	go test $(RACE) -timeout 10m -run '$(RUN)' $(PKG)
+	envoy=$$($(FIND_ENVOY)); ENVOY="$$envoy" go test $(RACE) -timeout 10m -run '$(RUN)' $(PKG)
 
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
