@@ -58,7 +58,7 @@ FIND_ENVOY = go run ./internal/envoybin/cmd/envoybin $(if $(EXACT),-exact) -vers
 .PHONY: test
 test: python ## Run all tests, also those with a real Envoy and real clients (PKG=, RUN=)
 	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
-	envoy=$$($(FIND_ENVOY)); ENVOY="$$envoy" go test $(RACE) -timeout 10m -run '$(RUN)' $(PKG)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 10m -run '$(RUN)' $(PKG)
 
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
