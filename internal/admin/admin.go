@@ -27,10 +27,13 @@ func Handler(gatherer prometheus.Gatherer, ready func() error, status func() any
 		_, _ = w.Write([]byte("ready\n"))
 	})
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) {
+		text, err := json.MarshalIndent(status(), "", "  ")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
-		encoder := json.NewEncoder(w)
-		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(status())
+		_, _ = w.Write(append(text, '\n'))
 	})
 	return mux
 }
