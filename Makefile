@@ -21,6 +21,10 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # The packages on the path of a request, which have micro-benchmarks.
 HOT := ./internal/prefix ./internal/placement ./internal/load ./internal/route
 
+# The same for all programs, or each would compile their packages anew. The
+# version is that of the git tag or commit.
+BUILD := -trimpath -buildvcs=auto -ldflags '-s -w'
+
 # What a caller may set: make test RUN=TestName PKG=./extproc
 PKG ?= ./...
 RUN ?= .
@@ -41,17 +45,17 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build bin/warmpath
-	go build -trimpath -buildvcs=auto -ldflags '-s -w' -o bin/warmpath ./cmd/warmpath
+	go build $(BUILD) -o bin/warmpath ./cmd/warmpath
 
 .PHONY: demo
 demo: build ## Envoy, warmpath and seven simulated replicas: RANDOM against PREFIX_AWARE
-	@envoy=$$($(FIND_ENVOY)); go build -o bin/demo ./bench/demo; exec bin/demo -warmpath bin/warmpath -envoy "$$envoy"
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/demo ./bench/demo; exec bin/demo -warmpath bin/warmpath -envoy "$$envoy"
 
 .PHONY: envoy
 envoy: ## Find an Envoy ($ENVOY, PATH, func-e) or install the pinned one into .tools
 	@$(FIND_ENVOY)
 
-FIND_ENVOY = go run ./internal/envoybin/cmd/envoybin $(if $(EXACT),-exact) -version $(ENVOY_VERSION) -sha256 '$(strip $(ENVOY_SHA256_$(ENVOY_VERSION)))'
+FIND_ENVOY = go run -trimpath ./internal/envoybin/cmd/envoybin $(if $(EXACT),-exact) -version $(ENVOY_VERSION) -sha256 '$(strip $(ENVOY_SHA256_$(ENVOY_VERSION)))'
 
 ##@ Develop
 
