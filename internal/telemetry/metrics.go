@@ -127,9 +127,7 @@ func (m *Metrics) decided(r *extproc.Record) {
 	m.requests.Inc()
 	d := &r.Decision
 	m.decisions[d.Strategy][d.Reason].Inc()
-	for _, p := range r.Problems {
-		m.problems[p].Inc()
-	}
+	m.countProblems(r)
 	if d.Chosen != "" {
 		m.endpoints.chosen(d.Chosen)
 	}
@@ -137,7 +135,16 @@ func (m *Metrics) decided(r *extproc.Record) {
 	m.decide.Observe(r.Decided.Sub(r.Scanned).Seconds())
 }
 
+func (m *Metrics) countProblems(r *extproc.Record) {
+	for _, p := range r.Problems {
+		m.problems[p].Inc()
+	}
+}
+
 func (m *Metrics) served(r *extproc.Record) {
+	if r.Undecided {
+		m.countProblems(r)
+	}
 	if r.Missed {
 		m.missed.Inc()
 	}
