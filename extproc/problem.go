@@ -15,8 +15,16 @@ const (
 	NoText
 	// NotJSON: the path's body should be a JSON object and is not.
 	NotJSON
-	// BodyCut: the body is larger than Envoy buffers; only its beginning came.
+	// BodyTooLarge: the body is larger than the limit; it was not asked for.
+	BodyTooLarge
+	// UnknownLength: the body's length is not known before it ends, so it was
+	// not asked for.
+	UnknownLength
+	// BodyCut: only a part of the body came.
 	BodyCut
+	// BodyNotSent: the body was asked for and the response came first, because
+	// Envoy's allowed_override_modes does not list BUFFERED.
+	BodyNotSent
 	// UnknownEncoding: content-encoding is not one that is read.
 	UnknownEncoding
 	// BrokenEncoding: the compressed body cannot be decompressed.
@@ -63,7 +71,10 @@ var problems = [...]struct {
 	NoEndpoints:     {"no_endpoints", PassThrough},
 	NoText:          {"no_text", LeastLoaded},
 	NotJSON:         {"not_json", RawKey},
+	BodyTooLarge:    {"body_too_large", LeastLoaded},
+	UnknownLength:   {"unknown_length", LeastLoaded},
 	BodyCut:         {"body_cut", PartialKey},
+	BodyNotSent:     {"body_not_sent", PassThrough},
 	UnknownEncoding: {"unknown_encoding", RawKey},
 	BrokenEncoding:  {"broken_encoding", RawKey},
 	InflateLimit:    {"inflate_limit", PartialKey},

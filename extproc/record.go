@@ -47,6 +47,8 @@ type Record struct {
 	Served string
 	// Attempts is how many endpoints Envoy tried.
 	Attempts int
+	// Undecided says that a response came although nothing had been decided.
+	Undecided bool
 	// Missed says that an endpoint served which the decision had not named.
 	Missed bool
 }

@@ -8,6 +8,7 @@ import (
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/load"
 )
 
 // responseHeaders learns which endpoint served. Envoy falls back silently when
@@ -26,11 +27,25 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 			s.record.Attempts = int(fields["upstream.request_attempt_count"].GetNumberValue())
 		}
 	}
-	if !s.decided || s.record.Served == "" {
-		return
+	if s.record.Served == "" {
+		return // Envoy's own answer, or it does not tell
 	}
-	s.bookServed()
+	if s.decided {
+		s.bookServed()
+	} else {
+		s.bookUndecided()
+	}
 	s.server.observer.Served(&s.record)
+}
+
+// bookUndecided counts a request that Envoy sent on while its body was awaited
+// here. It can no longer be steered, but its endpoint has it.
+func (s *stream) bookUndecided() {
+	s.problem(BodyNotSent)
+	s.record.Undecided = true
+	if counter, ok := s.lookup(s.record.Served); ok {
+		s.slot, _ = counter.Take()
+	}
 }
 
 // bookServed moves the count to the endpoint that served and notes when the
@@ -45,9 +60,13 @@ func (s *stream) bookServed() {
 	if served == s.record.Decision.Chosen {
 		return
 	}
-	if counter, ok := s.server.router.Loads().Lookup(served); ok {
+	if counter, ok := s.lookup(served); ok {
 		s.slot.Move(counter)
 	}
+}
+
+func (s *stream) lookup(address string) (*load.Counter, bool) {
+	return s.server.router.Loads().Lookup(address)
 }
 
 // printable cuts a client's word to at most n bytes of printable ASCII, so that

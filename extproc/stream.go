@@ -29,7 +29,8 @@ type stream struct {
 	settings *Settings
 	record   Record
 
-	mode    bodyMode        // of the request body, overrides included
+	mode    bodyMode        // of the request body, as Envoy is configured
+	awaited int64           // the body's length; of use while one is awaited
 	back    bodyMode        // of the response body
 	scanner *prefix.Scanner // not nil while a body is awaited
 	decided bool
@@ -79,7 +80,11 @@ func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.Pro
 }
 
 // requestHeaders decides at once when no body is needed or comes, and asks for
-// as much of the body as the key takes otherwise.
+// the whole body otherwise.
+//
+// Only a body that is known to fit into Envoy's buffer is asked for: BUFFERED
+// answers a larger one with 413, and BUFFERED_PARTIAL, which would take its
+// beginning, loses the end of some requests, which then hang (Envoy 1.40).
 func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	head := readHead(m.GetHeaders(), s.settings.TenantHeader)
 	s.record.TraceParent, s.record.TraceState = head.traceParent, head.traceState
@@ -98,28 +103,25 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 		return s.decideWithoutBody(NoProblem)
 	case !head.prefix.NeedsBody():
 		return s.decideWithoutBody(NoText)
-	case s.mode != modeBuffered && s.mode != modePartial:
+	case s.mode != modeNone && s.mode != modeBuffered && s.mode != modePartial:
 		return s.decideWithoutBody(UnsupportedMode)
+	case head.contentLength < 0:
+		return s.decideWithoutBody(UnknownLength)
+	case head.contentLength > s.settings.BodyLimit:
+		return s.decideWithoutBody(BodyTooLarge)
 	}
+	s.awaited = head.contentLength
 	s.scanner = s.server.scanners.Get(head.prefix, prefix.Options{
 		PrefixLength: table.Policy().PrefixLength,
 		MaxInflate:   s.settings.InflateLimit,
 	})
-	if s.mode == modeBuffered && (head.contentLength < 0 || head.contentLength > s.settings.BodyLimit) {
-		// Envoy would refuse a larger body with 413.
-		s.mode = modePartial
-		return answer{setBodyMode: true, bodyMode: modePartial}
-	}
-	return unchanged
+	return answer{setBodyMode: s.mode != modeBuffered, bodyMode: modeBuffered}
 }
 
 // decideWithoutBody decides at the headers and spares the body the detour.
 func (s *stream) decideWithoutBody(p Problem) answer {
 	a := s.decide(route.Request{}, p)
-	if s.mode == modeBuffered || s.mode == modePartial {
-		s.mode = modeNone
-		a.setBodyMode, a.bodyMode = true, modeNone
-	}
+	a.setBodyMode, a.bodyMode = s.mode == modeBuffered || s.mode == modePartial, modeNone
 	return a
 }
 
@@ -132,14 +134,15 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 	}
 	s.record.Scanned = time.Now()
 	s.scanner.Feed(m.GetBody())
-	complete := s.mode == modeBuffered || m.GetEndOfStream()
+	// With trailers the last of the body does not end the stream.
+	complete := m.GetEndOfStream() || s.record.BodyBytes == s.awaited
 	result := s.scanner.Finish(complete)
 	s.note(&result)
 	a := s.decide(route.Request{Key: result.Key, Keyed: result.Kind != prefix.None}, NoProblem)
 	s.releaseScanner()
-	if s.mode == modeBuffered {
-		// Only now is the whole body in Envoy's buffer. Retries that are switched
-		// on while a body still flows would make Envoy send parts of it twice.
+	if complete {
+		// The whole body is in Envoy's buffer. Retries that are switched on while
+		// a body still flows would make Envoy send parts of it twice.
 		s.allowRetry(&a)
 	}
 	return a

@@ -24,7 +24,7 @@ import (
 
 // ErrRefused is in the error of [Server.Acked] when an Envoy has answered that
 // it cannot use what it was sent.
-var ErrRefused = errors.New("Envoy refused the endpoints")
+var ErrRefused = errors.New("endpoints refused by Envoy")
 
 // Server is the control plane. It is safe for concurrent use.
 type Server struct {

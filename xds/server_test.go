@@ -488,7 +488,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	p, _ := join(t, conn, s, "a")
 	waitAcked(t, s, 1)
 	result := make(chan error)
-	go func() { result <- s.Acked(context.Background(), 2) }()
+	go func() { result <- s.Acked(t.Context(), 2) }()
 	publish(t, s, "10.0.0.2")
 	p.recv(resource.EndpointType)
 	s.Close()

@@ -58,7 +58,7 @@ func (s Shared) Validate() error {
 		}
 	}
 	if !(s.Skew >= 0 && s.Skew <= 10) {
-		errs = append(errs, fmt.Errorf("Skew %v: want 0 to 10", s.Skew))
+		errs = append(errs, fmt.Errorf("skew %v: want 0 to 10", s.Skew))
 	}
 	return errors.Join(errs...)
 }

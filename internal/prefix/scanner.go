@@ -194,7 +194,6 @@ type lexer struct {
 	// pieceStart and first: the piece begun last is the first of its slot.
 	pieceStart int
 	first      bool
-	scalar     byte
 }
 
 func (l *lexer) reset() {

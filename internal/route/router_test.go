@@ -32,7 +32,7 @@ func TestCountsOutliveMembership(t *testing.T) {
 		}
 		return c.Outstanding()
 	}
-	var first, second = r.Loads().Counter(a), r.Loads().Counter(a)
+	first, second := r.Loads().Counter(a), r.Loads().Counter(a)
 	if first != second {
 		t.Fatal("one address has two counters")
 	}

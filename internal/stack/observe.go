@@ -133,7 +133,7 @@ func (s *Stack) EnvoyKnows(ctx context.Context, n int) error {
 	}
 	m := membershipTotal.FindSubmatch(body)
 	if m == nil || string(m[1]) != strconv.Itoa(n) {
-		return fmt.Errorf("Envoy has %q, want %d endpoints", body, n)
+		return fmt.Errorf("want %d endpoints in Envoy, it says %q", n, body)
 	}
 	return nil
 }
