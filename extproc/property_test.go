@@ -15,6 +15,7 @@ import (
 // nothing may depend on that.
 var scriptLines = []string{
 	"headers :method=POST :path=/v1/chat/completions content-length=64",
+	"headers :method=POST :path=/v1/chat/completions content-length=60 mode:NONE",
 	"headers :method=POST :path=/v1/chat/completions content-length=64 x-tenant-id=team-a mode:STREAMED",
 	"headers :method=POST :path=/v1/chat/completions content-length=64 mode:FULL_DUPLEX_STREAMED",
 	"headers :method=POST :path=/v1/chat/completions mode:BUFFERED_PARTIAL",

@@ -8,7 +8,6 @@ import (
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	"github.com/warmpath/warmpath/internal/fleet"
-	"github.com/warmpath/warmpath/internal/load"
 )
 
 // responseHeaders learns which endpoint served. Envoy falls back silently when
@@ -23,16 +22,17 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 	for _, attributes := range m.GetAttributes() {
 		fields := attributes.GetFields()
 		if address, ok := fields["upstream.address"]; ok {
-			s.record.Served = address.GetStringValue()
+			s.record.Served = canonical(address.GetStringValue())
 			s.record.Attempts = int(fields["upstream.request_attempt_count"].GetNumberValue())
 		}
 	}
 	if s.record.Served == "" {
 		return // Envoy's own answer, or it does not tell
 	}
-	if s.decided {
+	switch {
+	case s.decided:
 		s.bookServed()
-	} else {
+	case !s.record.Undecided:
 		s.bookUndecided()
 	}
 	s.server.observer.Served(&s.record)
@@ -43,7 +43,8 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 func (s *stream) bookUndecided() {
 	s.problem(BodyNotSent)
 	s.record.Undecided = true
-	if counter, ok := s.lookup(s.record.Served); ok {
+	s.releaseScanner() // a body that comes now is too late; a decision on it would lose this slot
+	if counter, ok := s.server.router.Loads().Lookup(s.record.Served); ok {
 		s.slot, _ = counter.Take()
 	}
 }
@@ -51,22 +52,23 @@ func (s *stream) bookUndecided() {
 // bookServed moves the count to the endpoint that served and notes when the
 // decision had not named it at all.
 func (s *stream) bookServed() {
-	served, err := fleet.ParseAddress(s.record.Served)
-	if err != nil {
-		served = s.record.Served // not an address: a pipe or an internal listener
-	}
-	choices := s.record.Decision.Choices()
+	served, choices := s.record.Served, s.record.Decision.Choices()
 	s.record.Missed = len(choices) > 0 && !slices.Contains(choices, served)
 	if served == s.record.Decision.Chosen {
 		return
 	}
-	if counter, ok := s.lookup(served); ok {
+	if counter, ok := s.server.router.Loads().Lookup(served); ok {
 		s.slot.Move(counter)
 	}
 }
 
-func (s *stream) lookup(address string) (*load.Counter, bool) {
-	return s.server.router.Loads().Lookup(address)
+// canonical is the address as the membership writes it. What is no address, a
+// pipe or an internal listener, stays as it is.
+func canonical(address string) string {
+	if c, err := fleet.ParseAddress(address); err == nil {
+		return c
+	}
+	return address
 }
 
 // printable cuts a client's word to at most n bytes of printable ASCII, so that

@@ -48,7 +48,7 @@ func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.Pro
 	}()
 	switch r := m.GetRequest().(type) {
 	case *extprocv3.ProcessingRequest_RequestHeaders:
-		if s.decided || s.scanner != nil {
+		if s.decided || s.scanner != nil || s.record.Undecided {
 			return unchanged.headersResponse() // headers come once; a second decision would lose the first one's slot
 		}
 		s.mode = modeBuffered
