@@ -24,15 +24,23 @@ const (
 	// timeScale makes the simulated GPUs faster than real ones, so that the demo
 	// takes less than a minute. Higher, and this machine's own work would show.
 	timeScale = 5
-	// rate is the requests a second of the open loop; at real speed it would be
-	// a fifth of it.
-	rate = 60
 )
+
+// options are what is shown.
+type options struct {
+	warmpath, envoy string // binaries
+	workload        workload.Shared
+	// rate is the requests a second of the open loop; at real speed it would be
+	// a timeScale-th of it.
+	rate float64
+	// burst is how many requests of one prefix are sent at once.
+	burst int
+}
 
 // shared is the workload: documents of about 8,000 tokens, each asked about six
 // times, in random order. Six uses can hit the cache five times, so 83 % of the
 // shared text is the most that any routing can reach.
-var shared = workload.Shared{
+var documents = workload.Shared{
 	Prefixes: 120, Uses: 6, PrefixChars: 32_000, SuffixChars: 1_600, OutputTokens: 24, Seed: 1,
 }
 
@@ -42,7 +50,8 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := demo(ctx, *warmpath, *envoy, os.Stdout); err != nil {
+	o := options{warmpath: *warmpath, envoy: *envoy, workload: documents, rate: 60, burst: 48}
+	if err := demo(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
@@ -50,7 +59,7 @@ func main() {
 
 // demo runs the demonstration and leaves nothing behind, also when ctx ends in
 // the middle of it.
-func demo(ctx context.Context, warmpath, envoy string, w io.Writer) error {
+func demo(ctx context.Context, o options, w io.Writer) error {
 	dir, err := os.MkdirTemp("", "warmpath-demo-")
 	if err != nil {
 		return err
@@ -64,14 +73,14 @@ func demo(ctx context.Context, warmpath, envoy string, w io.Writer) error {
 
 	fmt.Fprintf(w, "Starting %d simulated replicas (70B class, %d times real speed), warmpath and Envoy.\n", replicas, timeScale)
 	s, err := stack.Start(ctx, stack.Options{
-		Warmpath: []string{warmpath}, Envoy: envoy, Dir: dir, Replicas: replicas,
+		Warmpath: []string{o.warmpath}, Envoy: o.envoy, Dir: dir, Replicas: replicas,
 		Replica: replica.Params{TimeScale: timeScale},
 		Config:  stack.Config{Strategy: "RANDOM", OTLPEndpoint: sink.Address()},
 	})
 	if err != nil {
 		return err
 	}
-	d := &demonstration{ctx: ctx, stack: s, sink: sink, out: w}
+	d := &demonstration{ctx: ctx, options: o, stack: s, sink: sink, out: w}
 	err = d.run()
 	if ctx.Err() != nil {
 		err = fmt.Errorf("interrupted; everything is stopped")
@@ -83,14 +92,15 @@ func demo(ctx context.Context, warmpath, envoy string, w io.Writer) error {
 }
 
 type demonstration struct {
-	ctx   context.Context
-	stack *stack.Stack
-	sink  *otlpsink.Sink
-	out   io.Writer
+	ctx     context.Context
+	options options
+	stack   *stack.Stack
+	sink    *otlpsink.Sink
+	out     io.Writer
 }
 
 func (d *demonstration) run() error {
-	requests, err := workload.SharedPrefix(shared)
+	requests, err := workload.SharedPrefix(d.options.workload)
 	if err != nil {
 		return err
 	}
@@ -99,14 +109,14 @@ func (d *demonstration) run() error {
 		return err
 	}
 	fmt.Fprintln(d.out, "\nChanging the strategy in warmpath.yaml while requests run.")
-	if err := d.switchUnderLoad(requests[:80]); err != nil {
+	if err := d.switchUnderLoad(requests[:min(80, len(requests))]); err != nil {
 		return err
 	}
 	aware, err := d.measure("PREFIX_AWARE", requests)
 	if err != nil {
 		return err
 	}
-	printComparison(d.out, random, aware)
+	d.printComparison(random, aware)
 	if err := d.burst(requests[0]); err != nil {
 		return err
 	}
@@ -115,9 +125,9 @@ func (d *demonstration) run() error {
 
 // measure sends the workload to replicas with empty caches.
 func (d *demonstration) measure(name string, requests []workload.Request) (workload.Summary, error) {
-	fmt.Fprintf(d.out, "\n%s: %d requests at %d/s through Envoy ...\n", name, len(requests), rate)
+	fmt.Fprintf(d.out, "\n%s: %d requests at %.0f/s through Envoy ...\n", name, len(requests), d.options.rate)
 	d.stack.Replicas.ClearCaches()
-	result, err := d.send(requests, workload.Load{Rate: rate, Seed: 1})
+	result, err := d.send(requests, workload.Load{Rate: d.options.rate, Seed: 1})
 	if err != nil {
 		return workload.Summary{}, err
 	}
@@ -139,7 +149,7 @@ func (d *demonstration) switchUnderLoad(requests []workload.Request) error {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		result, err := d.send(requests, workload.Load{Rate: rate, Seed: 2})
+		result, err := d.send(requests, workload.Load{Rate: d.options.rate, Seed: 2})
 		done <- outcome{result, err}
 	}()
 	err := d.stack.SetConfig(d.ctx, stack.Config{Strategy: "PREFIX_AWARE", OTLPEndpoint: d.sink.Address()})
@@ -160,7 +170,7 @@ func (d *demonstration) switchUnderLoad(requests []workload.Request) error {
 
 // burst sends many requests of one prefix at once, to show the bound.
 func (d *demonstration) burst(request workload.Request) error {
-	const n = 48
+	n := d.options.burst
 	requests := make([]workload.Request, n)
 	for i := range requests {
 		requests[i] = request

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -10,7 +9,8 @@ import (
 	"github.com/warmpath/warmpath/internal/otlpsink"
 )
 
-func printComparison(w io.Writer, random, aware workload.Summary) {
+func (d *demonstration) printComparison(random, aware workload.Summary) {
+	w := d.out
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
@@ -26,12 +26,12 @@ func printComparison(w io.Writer, random, aware workload.Summary) {
 	}
 	_ = t.Flush() // writes to w, whose errors nobody could be told of
 	fmt.Fprintf(w, "\nTTFT is the time to the first content chunk, at the simulated GPUs' %d-fold speed. No routing can hit more than %s here.\n",
-		timeScale, percent(ceiling()))
+		timeScale, percent(ceiling(d.options.workload)))
 }
 
 // ceiling is the hit rate of one cache that all replicas share: of every
 // document, all uses but the first find it.
-func ceiling() float64 {
+func ceiling(shared workload.Shared) float64 {
 	document, question := float64(shared.PrefixChars), float64(shared.SuffixChars)
 	uses := float64(shared.Uses)
 	return (uses - 1) * document / (uses * (document + question))
