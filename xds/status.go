@@ -13,29 +13,29 @@ type Observer struct {
 
 // Nack is an Envoy's refusal.
 type Nack struct {
-	Node    string
-	TypeURL string
-	Detail  string // at most 2 KiB of Envoy's message
+	Node    string `json:"node"`
+	TypeURL string `json:"type"`
+	Detail  string `json:"detail"` // at most 2 KiB of Envoy's message
 }
 
 // Status is a picture of the connected Envoys.
 type Status struct {
 	// Generation is the one last published; 0 before the first.
-	Generation uint64
+	Generation uint64 `json:"generation"`
 	// Clients are sorted by node id.
-	Clients []Client
+	Clients []Client `json:"envoys"`
 	// Nacks counts the refusals since the start, LastNack is the latest.
-	Nacks    uint64
-	LastNack Nack
+	Nacks    uint64 `json:"nacks"`
+	LastNack Nack   `json:"lastNack"`
 }
 
 // Client is one connected Envoy.
 type Client struct {
-	Node string
+	Node string `json:"node"`
 	// Subscribed is set once it has asked for the pool's endpoints.
-	Subscribed bool
+	Subscribed bool `json:"subscribed"`
 	// Acked is the generation that it uses, 0 for none that is remembered.
-	Acked uint64
+	Acked uint64 `json:"acked"`
 	// Refused is the latest generation that it refused, 0 for none.
-	Refused uint64
+	Refused uint64 `json:"refused"`
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/internal/config/strict"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // Problem is one fault of a file, with its line, path and value.
@@ -59,18 +60,10 @@ type RoutingConfig struct {
 	PrefixAware     PrefixAwareRoutingConfig `yaml:"prefixAwareRoutingConfig"`
 }
 
-// Bounds of the prefix-aware settings, as SageMaker documents them.
-const (
-	MinPrefixLength         = 1024
-	MaxPrefixLength         = 65536
-	MinConcurrencyThreshold = 1
-	MaxConcurrencyThreshold = 1024
-)
-
 // PrefixAwareRoutingConfig has an effect only while the strategy is PrefixAware.
 type PrefixAwareRoutingConfig struct {
-	// PrefixLength is how much of a prompt decides, MinPrefixLength to
-	// MaxPrefixLength: characters of its text, bytes on native invoke paths.
+	// PrefixLength is how much of a prompt decides, route.MinPrefixLength to
+	// route.MaxPrefixLength: characters of its text, bytes on native invoke paths.
 	PrefixLength int `yaml:"prefixLength"`
 	// ConcurrencyThreshold is how many requests may be outstanding on a host
 	// before the next host is taken.
@@ -78,11 +71,11 @@ type PrefixAwareRoutingConfig struct {
 }
 
 // Threshold is a number of outstanding requests on one host,
-// MinConcurrencyThreshold to MaxConcurrencyThreshold, or AutoThreshold.
+// route.MinConcurrencyThreshold to route.MaxConcurrencyThreshold, or AutoThreshold.
 type Threshold int
 
 // AutoThreshold derives the bound from the load of the fleet; "auto" in the file.
-const AutoThreshold Threshold = 0
+const AutoThreshold Threshold = route.AutoConcurrencyThreshold
 
 // Tenant says how the tenant of a request is known.
 type Tenant struct {
@@ -175,7 +168,7 @@ func Default() Config {
 		Listen: Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004"},
 		RoutingConfig: RoutingConfig{
 			RoutingStrategy: Random,
-			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: 4096, ConcurrencyThreshold: AutoThreshold},
+			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: route.DefaultPrefixLength, ConcurrencyThreshold: AutoThreshold},
 		},
 		Tenant:     Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
 		Membership: Membership{DrainTimeout: 5 * time.Minute},

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/internal/config/strict"
+
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // maxConfigBytes bounds a configuration file; a static list of thousands of
@@ -62,10 +64,10 @@ func (p *PrefixAwareRoutingConfig) decode(v strict.Value) {
 	v.Fields(
 		strict.Field{Name: "prefixLength", Alias: "PrefixLength", Decode: func(v strict.Value) {
 			if word, _ := v.Word(); word == "auto" {
-				v.Reject("is not supported by this version (want %d..%d)", MinPrefixLength, MaxPrefixLength)
+				v.Reject("is not supported by this version (want %d..%d)", route.MinPrefixLength, route.MaxPrefixLength)
 				return
 			}
-			strict.Int(&p.PrefixLength, MinPrefixLength, MaxPrefixLength)(v)
+			strict.Int(&p.PrefixLength, route.MinPrefixLength, route.MaxPrefixLength)(v)
 		}},
 		strict.Field{Name: "concurrencyThreshold", Alias: "ConcurrencyThreshold", Decode: p.ConcurrencyThreshold.decode},
 	)
@@ -76,9 +78,9 @@ func (t *Threshold) decode(v strict.Value) {
 	case ok && word == "auto":
 		*t = AutoThreshold
 	case ok:
-		v.Reject("is not a whole number (want auto or %d..%d)", MinConcurrencyThreshold, MaxConcurrencyThreshold)
+		v.Reject("is not a whole number (want auto or %d..%d)", route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold)
 	default:
-		strict.Int(t, MinConcurrencyThreshold, MaxConcurrencyThreshold)(v)
+		strict.Int(t, route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold)(v)
 	}
 }
 
@@ -97,8 +99,8 @@ func (l *Limits) decode(v strict.Value) {
 	// The floor holds the longest prefix, in characters of one byte; the
 	// ceilings keep a typing error from becoming an allocation.
 	v.Fields(
-		strict.Field{Name: "requestBodyBytes", Decode: strict.Int(&l.RequestBodyBytes, MaxPrefixLength, 256<<20)},
-		strict.Field{Name: "inflateBytes", Decode: strict.Int(&l.InflateBytes, MaxPrefixLength, 1<<30)},
+		strict.Field{Name: "requestBodyBytes", Decode: strict.Int(&l.RequestBodyBytes, route.MaxPrefixLength, 256<<20)},
+		strict.Field{Name: "inflateBytes", Decode: strict.Int(&l.InflateBytes, route.MaxPrefixLength, 1<<30)},
 	)
 }
 

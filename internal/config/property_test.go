@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 func drawConfig(t *rapid.T) Config {
@@ -28,13 +29,13 @@ func drawConfig(t *rapid.T) Config {
 	c.Listen.XDS = rapid.SampledFrom([]string{"", fmt.Sprintf(":%d", port+1)}).Draw(t, "xds")
 	c.Listen.Admin = rapid.SampledFrom([]string{"", fmt.Sprintf("0.0.0.0:%d", port+2)}).Draw(t, "admin")
 	c.RoutingConfig.RoutingStrategy = rapid.SampledFrom([]Strategy{Random, LeastOutstandingRequests, PrefixAware}).Draw(t, "strategy")
-	c.RoutingConfig.PrefixAware.PrefixLength = rapid.IntRange(MinPrefixLength, MaxPrefixLength).Draw(t, "length")
-	c.RoutingConfig.PrefixAware.ConcurrencyThreshold = Threshold(rapid.IntRange(0, MaxConcurrencyThreshold).Draw(t, "threshold"))
+	c.RoutingConfig.PrefixAware.PrefixLength = rapid.IntRange(route.MinPrefixLength, route.MaxPrefixLength).Draw(t, "length")
+	c.RoutingConfig.PrefixAware.ConcurrencyThreshold = Threshold(rapid.IntRange(0, route.MaxConcurrencyThreshold).Draw(t, "threshold"))
 	c.Tenant.Header = rapid.StringMatching(`x-[a-df-fh-z0-9][a-z0-9-]{0,20}`).Draw(t, "header")
 	c.Cluster.Name = rapid.StringMatching(`[A-Za-z0-9_.-]{1,60}`).Draw(t, "cluster")
 	c.Cluster.ConnectTimeout = time.Duration(rapid.Int64Range(1e7, 6e10).Draw(t, "connect"))
-	c.Limits.RequestBodyBytes = rapid.Int64Range(MaxPrefixLength, 256<<20).Draw(t, "body")
-	c.Limits.InflateBytes = rapid.Int64Range(MaxPrefixLength, 1<<30).Draw(t, "inflate")
+	c.Limits.RequestBodyBytes = rapid.Int64Range(route.MaxPrefixLength, 256<<20).Draw(t, "body")
+	c.Limits.InflateBytes = rapid.Int64Range(route.MaxPrefixLength, 1<<30).Draw(t, "inflate")
 	c.Retry.Conditions = rapid.SliceOfNDistinct(rapid.SampledFrom(retryConditions()), 0, 4, rapid.ID).Draw(t, "conditions")
 	c.Retry.Attempts = rapid.IntRange(0, MaxAttempts).Draw(t, "attempts")
 	c.Tracing.OTLPEndpoint = rapid.SampledFrom([]string{"", "collector:4317", "[::1]:1"}).Draw(t, "otlp")
