@@ -8,7 +8,6 @@ import (
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/route"
@@ -135,8 +134,3 @@ func idle(t testing.TB, r *route.Router) {
 }
 
 func one() uint64 { return 1 }
-
-// contextWith is a stream's context with gRPC metadata, pairs of key and value.
-func contextWith(ctx context.Context, pairs ...string) context.Context {
-	return metadata.NewIncomingContext(ctx, metadata.Pairs(pairs...))
-}

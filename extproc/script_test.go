@@ -206,7 +206,8 @@ func destination(r *extprocv3.ProcessingResponse) (header, metadata string, over
 	}
 	overwrites = true
 	for _, h := range common.GetHeaderMutation().GetSetHeaders() {
-		if h.GetAppendAction() != corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD || h.GetAppend() != nil { //nolint:staticcheck // the deprecated field must be unset
+		//lint:ignore SA1019 the deprecated field would overrule the action
+		if h.GetAppendAction() != corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD || h.GetAppend() != nil {
 			overwrites = false
 		}
 		if h.GetHeader().GetKey() == DestinationKey {

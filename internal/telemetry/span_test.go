@@ -115,7 +115,7 @@ func TestSpanGolden(t *testing.T) {
 		for _, span := range exporter.GetSpans() {
 			fmt.Fprintf(&b, "%s %s\n", span.Name, span.SpanKind)
 			for _, a := range span.Attributes {
-				fmt.Fprintf(&b, "%s = %s %s\n", a.Key, a.Value.Type(), a.Value.Emit())
+				fmt.Fprintf(&b, "%s = %s %s\n", a.Key, a.Value.Type(), a.Value.String())
 			}
 		}
 		return b.String()
