@@ -1,7 +1,6 @@
 package extproc
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,7 +41,7 @@ func TestAllocationsOfARequest(t *testing.T) {
 	for _, n := range []int{4 << 10, 64 << 10, 1 << 20} {
 		headers, body := buffered(t, n)
 		got := testing.AllocsPerRun(100, func() {
-			st := s.begin(context.Background())
+			st := s.begin(t.Context())
 			st.handle(headers)
 			st.handle(body)
 			st.end()

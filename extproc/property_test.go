@@ -1,7 +1,6 @@
 package extproc
 
 import (
-	"context"
 	"io"
 	"testing"
 
@@ -69,7 +68,7 @@ func TestAnyOrderOfMessages(t *testing.T) {
 
 func checkStream(t *testing.T, rt *rapid.T, server *Server, messages []*extprocv3.ProcessingRequest) {
 	decisions, observed := 0, false
-	f := &fakeStream{ctx: context.Background(), messages: messages, end: io.EOF}
+	f := &fakeStream{ctx: t.Context(), messages: messages, end: io.EOF}
 	f.answered = func(i int, answers []*extprocv3.ProcessingResponse) {
 		observed = observed || messages[i].GetObservabilityMode()
 		if len(answers) > 1 || len(answers) == 0 && f.next < len(messages) && !observed {

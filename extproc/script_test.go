@@ -3,7 +3,6 @@ package extproc
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -276,7 +275,7 @@ func (s *script) run(t *testing.T, lines string) string {
 		messages = append(messages, m)
 	}
 	decisions := 0
-	f := &fakeStream{ctx: context.Background(), messages: messages, end: s.end, sendErr: s.sendErr}
+	f := &fakeStream{ctx: t.Context(), messages: messages, end: s.end, sendErr: s.sendErr}
 	f.answered = func(i int, answers []*extprocv3.ProcessingResponse) {
 		decisions += s.answered(t, messages[i], answers)
 	}

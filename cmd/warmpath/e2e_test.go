@@ -331,6 +331,38 @@ func TestCountsFollowStreams(t *testing.T) {
 	noMisses(t, s)
 }
 
+// Envoy's keepalive pings end no stream: a quiet response stays counted however
+// long it runs. (With gRPC's own limit of a ping in five minutes the connection
+// was closed after the third.)
+func TestCountsOutliveKeepalivePings(t *testing.T) {
+	oftener := func(config []byte) ([]byte, error) {
+		if n := bytes.Count(config, []byte("interval: 10s, timeout: 5s")); n != 2 {
+			t.Errorf("%d keepalive settings in Envoy's configuration, want 2", n)
+		}
+		return bytes.ReplaceAll(config, []byte("interval: 10s, timeout: 5s"), []byte("interval: 1s, timeout: 5s")), nil
+	}
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: prefixAware(0), Bootstrap: oftener})
+	open, _ := holdOpen(t, s, chat(strings.Repeat("A quiet stream. ", 80), "q", true), 3)
+	start := time.Now()
+	if err := s.Await(t.Context(), "six pings", func() error {
+		if time.Since(start) < 6500*time.Millisecond {
+			return errors.New("not yet")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	truthAgrees(t, s)
+	for _, cluster := range []string{"warmpath_ext_proc", "warmpath_xds"} {
+		stats, err := s.EnvoyAdmin(t.Context(), "/stats?filter=cluster."+cluster+".upstream_cx_destroy_remote$")
+		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(stats)), ": 0") {
+			t.Errorf("connections were closed: %q (%v)", stats, err)
+		}
+	}
+	open.close()
+	atRest(t, s)
+}
+
 // A client cannot choose its replica.
 func TestClientCannotSteer(t *testing.T) {
 	disabled := testenv.Replace(t, "              - name: pool\n", `              - name: disabled

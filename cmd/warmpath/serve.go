@@ -13,10 +13,12 @@ import (
 	"time"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/admin"
@@ -104,16 +106,17 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 }
 
 func (p *program) observer(ctx context.Context) (extproc.Observer, error) {
-	t := p.config.Tracing
-	if t.OTLPEndpoint == "" {
-		return telemetry.NewObserver(p.metrics, nil), nil
+	var provider trace.TracerProvider
+	if t := p.config.Tracing; t.OTLPEndpoint != "" {
+		exporting, err := telemetry.NewTracerProvider(ctx, t.OTLPEndpoint, t.Insecure, t.SampleRatio, version())
+		if err != nil {
+			return nil, err
+		}
+		provider, p.traces = exporting, exporting.Shutdown
 	}
-	provider, err := telemetry.NewTracerProvider(ctx, t.OTLPEndpoint, t.Insecure, t.SampleRatio, version())
-	if err != nil {
-		return nil, err
-	}
-	p.traces = provider.Shutdown
-	return telemetry.NewObserver(p.metrics, provider), nil
+	observer := telemetry.NewObserver(p.metrics, provider)
+	observer.Log = p.log
+	return observer, nil
 }
 
 func (p *program) newControlPlane() (err error) {
@@ -209,7 +212,7 @@ func address(l net.Listener) string {
 func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 	// A message holds a whole buffered body and the headers' share of it.
 	const slack = 1 << 20
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(int(2*p.config.Limits.RequestBodyBytes) + slack))
+	server := newGRPCServer(grpc.MaxRecvMsgSize(int(p.config.Limits.RequestBodyBytes) + slack))
 	extprocv3.RegisterExternalProcessorServer(server, p.extproc)
 	grpc_health_v1.RegisterHealthServer(server, p.health)
 	p.serveGRPC(ctx, group, server, p.listeners.extProc, func() { p.setServing(false) })
@@ -219,9 +222,21 @@ func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {
 	if p.xds == nil {
 		return
 	}
-	server := grpc.NewServer()
+	server := newGRPCServer()
 	p.xds.Register(server)
 	p.serveGRPC(ctx, group, server, p.listeners.xds, p.xds.Close)
+}
+
+// newGRPCServer returns a server that gets along with Envoy's keepalive pings.
+// By default gRPC takes more than one in five minutes for an attack and closes
+// the connection, and with it every request's stream: the responses would go on,
+// but not be counted. The server's own pings end the streams of an Envoy that
+// has vanished without a word.
+func newGRPCServer(options ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(options,
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+	)...)
 }
 
 // serveGRPC serves until ctx ends, calls closing, and gives running streams the

@@ -142,19 +142,9 @@ func printValue(v *commonv1.AnyValue) string {
 
 // commentedTracing is the block of the shipped configuration that users
 // uncomment to have Envoy trace.
-var commentedTracing = regexp.MustCompile(`(?m)^ *# tracing:\n(?: *#  .*\n)+`)
+var commentedTracing = regexp.MustCompile(`(?m)^ *# tracing:\n(?: *# .*\n)+`)
 
 var commentSign = regexp.MustCompile(`(?m)^( *)# `)
-
-// anyRequestID has Envoy trace requests whose x-request-id is no UUID too. By
-// itself it keeps its decision to trace in that id, and a client that sends any
-// other word for one would not be traced, by nobody.
-const anyRequestID = `
-          request_id_extension:
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig
-              use_request_id_for_trace_sampling: false
-`
 
 // withTracing uncomments it, adds the cluster that it names, and has Envoy send
 // each span at once.
@@ -179,7 +169,7 @@ func withTracing(t *testing.T, collector string) func([]byte) ([]byte, error) {
 			return nil, fmt.Errorf("the shipped configuration has %d commented tracing blocks, want 1", n)
 		}
 		config = commentedTracing.ReplaceAllFunc(config, func(block []byte) []byte {
-			return append(commentSign.ReplaceAll(block, []byte("$1")), anyRequestID...)
+			return commentSign.ReplaceAll(block, []byte("$1"))
 		})
 		config = append(config, `
 layered_runtime:

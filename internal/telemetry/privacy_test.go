@@ -65,7 +65,7 @@ func TestNoPromptTextComesOut(t *testing.T) {
 	metrics := NewMetrics(router.Loads())
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
-	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
+	t.Cleanup(func() { _ = provider.Shutdown(context.WithoutCancel(t.Context())) })
 	observer := NewObserver(metrics, provider)
 	observer.Log = NewLogger(&log, "json", level)
 

@@ -22,7 +22,7 @@ func traced(t testing.TB, ratio float64) (*Observer, *tracetest.InMemoryExporter
 	t.Helper()
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter), sdktrace.WithSampler(sampler(ratio)))
-	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
+	t.Cleanup(func() { _ = provider.Shutdown(context.WithoutCancel(t.Context())) })
 	return NewObserver(NewMetrics(load.NewTracker()), provider), exporter
 }
 
@@ -128,7 +128,7 @@ func BenchmarkSpan(b *testing.B) {
 	for _, test := range []struct{ name, flags string }{{"untraced", ""}, {"unsampled", "00"}, {"sampled", "01"}} {
 		b.Run(test.name, func(b *testing.B) {
 			provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler(1)))
-			b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
+			b.Cleanup(func() { _ = provider.Shutdown(context.WithoutCancel(b.Context())) })
 			o := NewObserver(NewMetrics(load.NewTracker()), nil)
 			r, _ := record(b, newRouter(b, route.PrefixAware, 7), 42)
 			if test.flags != "" {
