@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func uncommentTracing(t *testing.T, bootstrap string) string {
 	if !ok || !end {
 		t.Fatal("bootstrap.yaml has no commented tracing block")
 	}
-	block = strings.ReplaceAll(block, "          # ", "          ")
+	block = regexp.MustCompile(`(?m)^          # `).ReplaceAllString(block, "          ")
 	collector := strings.Replace(`
   - name: otlp
     type: STRICT_DNS

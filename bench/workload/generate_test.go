@@ -88,7 +88,7 @@ func TestSharedPrefixRejects(t *testing.T) {
 		"PrefixChars":  func(s *Shared) { s.PrefixChars = minChars - 1 },
 		"SuffixChars":  func(s *Shared) { s.SuffixChars = 0 },
 		"OutputTokens": func(s *Shared) { s.OutputTokens = 0 },
-		"Skew":         func(s *Shared) { s.Skew = -1 },
+		"skew":         func(s *Shared) { s.Skew = -1 },
 	} {
 		s := small
 		change(&s)
