@@ -58,7 +58,7 @@ func (d *demonstration) printDecisions() error {
 		if len(spans) == 0 {
 			return fmt.Errorf("no decision by %q was traced", reason)
 		}
-		fmt.Fprintf(d.out, "  %s\n", words(spans[len(spans)-1]))
+		fmt.Fprintf(d.out, "  %s\n", words(spans[len(spans)/2]))
 	}
 	return nil
 }
