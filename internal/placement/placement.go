@@ -86,25 +86,30 @@ func (x Index) Top(key uint64, homes []int) int {
 // need no allocation.
 const maxTop = 8
 
+// topEqual keeps the best draws sorted. Once there are enough of them nearly
+// every node fails one comparison.
 func topEqual(seeds []uint64, key uint64, homes []int) int {
 	var best [maxTop]uint64
-	n, limit := 0, min(len(homes), maxTop)
-	if limit == 0 {
-		return 0
-	}
-	for i, seed := range seeds {
-		u := draw(key, seed)
-		if n == limit && u <= best[n-1] {
-			continue
-		}
-		if n < limit {
-			n++
-		}
-		j := n - 1
+	n := min(len(homes), maxTop, len(seeds))
+	insert := func(last, i int, u uint64) {
+		j := last
 		for ; j > 0 && best[j-1] < u; j-- {
 			best[j], homes[j] = best[j-1], homes[j-1]
 		}
 		best[j], homes[j] = u, i
+	}
+	if n == 0 {
+		return 0
+	}
+	for i, seed := range seeds[:n] {
+		insert(i, i, draw(key, seed))
+	}
+	worst := best[n-1]
+	for i := n; i < len(seeds); i++ {
+		if u := draw(key, seeds[i]); u > worst {
+			insert(n-1, i, u)
+			worst = best[n-1]
+		}
 	}
 	return n
 }

@@ -1,6 +1,9 @@
 package route
 
 import (
+	"math"
+	"math/bits"
+
 	"github.com/warmpath/warmpath/internal/load"
 )
 
@@ -63,6 +66,9 @@ func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation) {
 
 // draw returns a candidate at random by weight, other than the one left out.
 func (t *Table) draw(random uint64, except int) int {
+	if t.equalWeights {
+		return t.drawEqual(random, except)
+	}
 	total := t.totalWeight
 	if except >= 0 {
 		total -= t.candidates[except].weight
@@ -79,6 +85,21 @@ func (t *Table) draw(random uint64, except int) int {
 		}
 	}
 	return last
+}
+
+// drawEqual is draw without a scan. The high word of a product maps a random
+// number to 0..n-1 evenly.
+func (t *Table) drawEqual(random uint64, except int) int {
+	n := uint64(len(t.candidates))
+	if except < 0 {
+		i, _ := bits.Mul64(random, n)
+		return int(i)
+	}
+	i, _ := bits.Mul64(random, n-1)
+	if int(i) >= except {
+		i++
+	}
+	return int(i)
 }
 
 // next is the following number of the sequence that a random number starts
@@ -107,30 +128,56 @@ func (t *Table) leastOutstanding(d Decision, random uint64) (Decision, load.Rese
 }
 
 // leastLoaded returns the candidate with the least load after one more request
-// for its weight, the load it saw there, and the runner-up.
+// for its weight, the load it saw there, and the runner-up. Of equal ones it
+// takes one at random, and the next of them as the runner-up.
 func (t *Table) leastLoaded(random uint64) (best, second int, seen int64) {
-	bestCost, secondCost := -1.0, -1.0
+	lowest, next := math.Inf(1), math.Inf(1)
 	ties := uint64(0)
 	for i := range t.candidates {
-		c := &t.candidates[i]
-		outstanding := c.counter.Outstanding()
-		cost := float64(outstanding+1) / c.weight
-		wins := bestCost < 0 || cost < bestCost
-		if cost == bestCost {
-			// The k-th of equal candidates replaces the choice with chance 1/k.
-			ties++
-			random = next(random)
-			wins = random%(ties+1) == 0
-		} else if wins {
-			ties = 0
-		}
+		cost, outstanding := t.cost(i)
 		switch {
-		case wins:
-			second, secondCost = best, bestCost
-			best, bestCost, seen = i, cost, outstanding
-		case secondCost < 0 || cost < secondCost:
-			second, secondCost = i, cost
+		case cost < lowest:
+			second, next = best, lowest
+			best, lowest, seen, ties = i, cost, outstanding, 1
+		case cost == lowest:
+			ties++
+		case cost < next:
+			second, next = i, cost
 		}
+	}
+	if ties > 1 {
+		return t.tied(lowest, int(random%ties), best, seen)
+	}
+	return best, second, seen
+}
+
+// cost is the load of a candidate after one more request for its weight.
+func (t *Table) cost(i int) (cost float64, outstanding int64) {
+	c := &t.candidates[i]
+	outstanding = c.counter.Outstanding()
+	return float64(outstanding+1) * c.perWeight, outstanding
+}
+
+// tied returns the skip-th of the candidates of a cost and the one after it, in
+// a circle. Loads change meanwhile: it may find fewer, and then falls back to
+// the first and its neighbour.
+func (t *Table) tied(cost float64, skip, first int, seen int64) (best, second int, _ int64) {
+	best, second = first, first
+	for i := range t.candidates {
+		c, outstanding := t.cost(i)
+		if c != cost {
+			continue
+		}
+		switch skip {
+		case 0:
+			best, seen = i, outstanding
+		case -1:
+			return best, i, seen
+		}
+		skip--
+	}
+	if best == second {
+		second = (first + 1) % len(t.candidates)
 	}
 	return best, second, seen
 }

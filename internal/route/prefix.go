@@ -75,8 +75,7 @@ func (t *Table) allFull(limits bounds) bool {
 func (t *Table) saturated(d Decision, limits bounds, homes []string) (Decision, load.Reservation) {
 	best, bestCost := -1, 0.0
 	for i := range t.candidates {
-		c := &t.candidates[i]
-		cost := float64(c.counter.Outstanding()+1) / c.weight
+		cost, _ := t.cost(i)
 		if best < 0 || cost < bestCost || cost == bestCost && t.index.Before(d.Key, i, best) {
 			best, bestCost = i, cost
 		}

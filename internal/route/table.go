@@ -13,22 +13,26 @@ type Table struct {
 	membership uint64
 	candidates []candidate
 	index      placement.Index
-	// totalWeight is the sum of the candidates' weights.
-	totalWeight float64
+	// totalWeight is the sum of the candidates' weights, equalWeights says that
+	// they are all the same.
+	totalWeight  float64
+	equalWeights bool
 }
 
 // candidate is an endpoint that may be chosen.
 type candidate struct {
 	address string
 	weight  float64
-	counter *load.Counter
+	// perWeight is 1/weight.
+	perWeight float64
+	counter   *load.Counter
 }
 
 // NewTable makes the snapshot for a membership and a policy. Endpoints that may
 // not be chosen are left out altogether, so that an unhealthy idle endpoint
 // cannot distort the load picture of the others.
 func NewTable(set fleet.Set, policy Policy, tracker *load.Tracker) *Table {
-	t := &Table{policy: policy, membership: set.Version()}
+	t := &Table{policy: policy, membership: set.Version(), equalWeights: true}
 	state := mostEligible(set)
 	var nodes []placement.Node
 	for i := range set.Len() {
@@ -36,8 +40,10 @@ func NewTable(set fleet.Set, policy Policy, tracker *load.Tracker) *Table {
 		if e.State != state {
 			continue
 		}
-		t.candidates = append(t.candidates, candidate{e.Address, float64(e.Weight), tracker.Counter(e.Address)})
-		t.totalWeight += float64(e.Weight)
+		weight := float64(e.Weight)
+		t.candidates = append(t.candidates, candidate{e.Address, weight, 1 / weight, tracker.Counter(e.Address)})
+		t.totalWeight += weight
+		t.equalWeights = t.equalWeights && weight == t.candidates[0].weight
 		nodes = append(nodes, placement.Node{Address: e.Address, Weight: e.Weight})
 	}
 	t.index = placement.New(nodes)
