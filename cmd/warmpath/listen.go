@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/warmpath/warmpath/internal/admin"
+)
+
+// listen opens all listeners before anything is served, so that a taken port
+// is an error at the start.
+func (p *program) listen() error {
+	for _, l := range []struct {
+		what, address string
+		listener      *net.Listener
+	}{
+		{"extProc", p.config.Listen.ExtProc, &p.listeners.extProc},
+		{"xds", p.config.Listen.XDS, &p.listeners.xds},
+		{"admin", p.config.Listen.Admin, &p.listeners.admin},
+	} {
+		if l.address == "" {
+			continue
+		}
+		listener, err := net.Listen("tcp", l.address)
+		if err != nil {
+			return fmt.Errorf("listen.%s: %w", l.what, err)
+		}
+		*l.listener = listener
+	}
+	return nil
+}
+
+func address(l net.Listener) string {
+	if l == nil {
+		return "off"
+	}
+	return l.Addr().String()
+}
+
+func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
+	// A message holds a whole buffered body and the headers' share of it.
+	const slack = 1 << 20
+	server := newGRPCServer(grpc.MaxRecvMsgSize(int(p.config.Limits.RequestBodyBytes) + slack))
+	extprocv3.RegisterExternalProcessorServer(server, p.extproc)
+	grpc_health_v1.RegisterHealthServer(server, p.health)
+	p.serveGRPC(ctx, group, server, p.listeners.extProc, func() { p.setServing(false) })
+}
+
+func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {
+	if p.xds == nil {
+		return
+	}
+	server := newGRPCServer()
+	p.xds.Register(server)
+	p.serveGRPC(ctx, group, server, p.listeners.xds, p.xds.Close)
+}
+
+// newGRPCServer returns a server that gets along with Envoy's keepalive pings.
+// By default gRPC takes more than one in five minutes for an attack and closes
+// the connection, and with it every request's stream: the responses would go on,
+// but not be counted. The server's own pings end the streams of an Envoy that
+// has vanished without a word.
+func newGRPCServer(options ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(options,
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+	)...)
+}
+
+// serveGRPC serves until ctx ends, calls closing, and gives running streams the
+// grace to end by themselves.
+func (p *program) serveGRPC(ctx context.Context, group *errgroup.Group, server *grpc.Server, l net.Listener, closing func()) {
+	group.Go(func() error { return server.Serve(l) })
+	group.Go(func() error {
+		<-ctx.Done()
+		closing()
+		force := time.AfterFunc(shutdownGrace, server.Stop)
+		defer force.Stop()
+		server.GracefulStop()
+		return nil
+	})
+}
+
+func (p *program) serveAdmin(ctx context.Context, group *errgroup.Group) {
+	if p.listeners.admin == nil {
+		return
+	}
+	server := &http.Server{
+		Handler:           admin.Handler(p.metrics.Registry(), p.status.ready, p.status.value),
+		ReadHeaderTimeout: 5 * time.Second,
+	}
+	group.Go(func() error {
+		if err := server.Serve(p.listeners.admin); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return ended(server.Shutdown(stop))
+	})
+}
+
+// setServing sets what gRPC health checks are told, for the server as a whole
+// and for its service.
+func (p *program) setServing(serving bool) {
+	status := grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	if serving {
+		status = grpc_health_v1.HealthCheckResponse_SERVING
+	}
+	p.health.SetServingStatus("", status)
+	p.health.SetServingStatus(extprocv3.ExternalProcessor_ServiceDesc.ServiceName, status)
+}
