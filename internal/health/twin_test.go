@@ -1,0 +1,267 @@
+package health
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+// twin is the machine written to be obviously right: it keeps every event since
+// the last change of state and reads them anew each time.
+type twin struct {
+	o     Options
+	begun bool
+	nodes map[string]*twinNode
+	set   fleet.Set
+}
+
+type twinNode struct {
+	state     State
+	since     time.Time
+	probes    []bool      // since the last change
+	failures  []time.Time // since the last change or success
+	ejected   bool
+	ejections int
+	held      time.Time
+	slow      bool // in the slow start that began at since
+}
+
+func (n *twinNode) to(s State, now time.Time) {
+	*n = twinNode{state: s, since: now, ejections: n.ejections, held: n.held}
+}
+
+// endsWith tells whether the last count probes were all like this.
+func (n *twinNode) endsWith(result bool, count int) bool {
+	return len(n.probes) >= count && !slices.Contains(n.probes[len(n.probes)-count:], !result)
+}
+
+func (w *twin) setMembers(set fleet.Set, now time.Time) {
+	old := w.nodes
+	w.nodes, w.set = make(map[string]*twinNode), set
+	for _, e := range set.Endpoints() {
+		n := old[e.Address]
+		switch {
+		case n != nil:
+		case !w.begun:
+			n = &twinNode{state: Healthy, since: now}
+		case w.o.Probing:
+			n = &twinNode{state: Starting, since: now}
+		default:
+			n = &twinNode{state: Healthy, since: now, slow: true}
+		}
+		w.nodes[e.Address] = n
+	}
+	w.begun = w.begun || set.Len() > 0
+}
+
+func (w *twin) mayReturn(n *twinNode, now time.Time) bool {
+	switch n.state {
+	case Starting:
+		return n.endsWith(true, 1)
+	case Unhealthy:
+		return !now.Before(n.held) && (!w.o.Probing || n.endsWith(true, w.o.GoodProbes))
+	default:
+		return false
+	}
+}
+
+func (w *twin) pass(now time.Time) {
+	for _, n := range w.nodes {
+		if w.mayReturn(n, now) {
+			n.to(Healthy, now)
+			n.slow = true
+		}
+	}
+}
+
+func (w *twin) probed(a string, now time.Time, good bool) {
+	n := w.nodes[a]
+	if n == nil {
+		return
+	}
+	n.probes = append(n.probes, good)
+	failed := n.endsWith(false, w.o.FailedProbes)
+	if failed && (n.state == Healthy || n.state == Unhealthy && n.ejected) {
+		n.to(Unhealthy, now)
+	}
+	w.pass(now)
+}
+
+func (w *twin) requests(a string, now time.Time, o Outcome) {
+	n := w.nodes[a]
+	if n == nil || n.state != Healthy {
+		return
+	}
+	if o.Succeeded {
+		n.failures = nil
+	}
+	for range o.Failures {
+		n.failures = append(n.failures, now)
+	}
+	if o.Failures == 0 || w.o.Failures == 0 || len(n.failures) < w.o.Failures {
+		return
+	}
+	if now.Sub(n.failures[len(n.failures)-w.o.Failures]) > w.o.Window {
+		return
+	}
+	wanted, healthy, ejected := 0, 0, 0
+	for _, e := range w.set.Endpoints() {
+		if e.State != fleet.Healthy {
+			continue
+		}
+		wanted++
+		if w.nodes[e.Address].state == Healthy {
+			healthy++
+		}
+		if w.nodes[e.Address].ejected {
+			ejected++
+		}
+	}
+	i, _ := w.set.Index(a)
+	if w.set.At(i).State != fleet.Healthy || healthy < 2 || float64(ejected+1) > w.o.MaxEjected*float64(wanted)+1e-9 {
+		return
+	}
+	if now.Sub(n.since) > w.o.MaxBackoff {
+		n.ejections = 0
+	}
+	n.ejections++
+	n.held = now.Add(w.o.backoff(n.ejections))
+	n.to(Unhealthy, now)
+	n.ejected = true
+}
+
+func (w *twin) factor(n *twinNode, now time.Time) float64 {
+	if !n.slow || n.state != Healthy || w.o.SlowStart == 0 || now.Sub(n.since) >= w.o.SlowStart {
+		return 1
+	}
+	step := int(now.Sub(n.since) * slowStartSteps / w.o.SlowStart)
+	return w.o.MinFraction + (1-w.o.MinFraction)*float64(step)/slowStartSteps
+}
+
+func anyOptions(t *rapid.T) Options {
+	o := Defaults()
+	o.Probing = rapid.Bool().Draw(t, "probing")
+	o.FailedProbes = rapid.IntRange(1, 4).Draw(t, "failed probes")
+	o.GoodProbes = rapid.IntRange(1, 3).Draw(t, "good probes")
+	o.Failures = rapid.IntRange(0, 4).Draw(t, "failures")
+	o.MaxEjected = rapid.SampledFrom([]float64{0, 0.34, 0.5, 1}).Draw(t, "max ejected")
+	o.SlowStart = rapid.SampledFrom([]time.Duration{0, 10 * time.Second, 30 * time.Second}).Draw(t, "slow start")
+	return o
+}
+
+func anyMembers(t *rapid.T) fleet.Set {
+	var endpoints []fleet.Endpoint
+	for i := range 6 {
+		if state := rapid.IntRange(-2, 5).Draw(t, "state"); state >= 0 {
+			e := fleet.Endpoint{Address: address(i), Weight: uint32(i + 1)}
+			if state < 3 {
+				e.State = fleet.State(state)
+			}
+			endpoints = append(endpoints, e)
+		}
+	}
+	set, _ := fleet.NewSet(endpoints)
+	return set
+}
+
+func TestMachineAgainstTheTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := anyOptions(t)
+		m, w, now := NewMachine(o), &twin{o: o}, epoch
+		for range rapid.IntRange(1, 120).Draw(t, "events") {
+			step(t, m, w, &now)
+			m.Advance(now)
+			w.pass(now)
+			compare(t, m, w, now)
+		}
+	})
+}
+
+// step lets something happen in both.
+func step(t *rapid.T, m *Machine, w *twin, now *time.Time) {
+	// Moments at which something ends are the interesting ones.
+	if next := m.NextChange(); !next.IsZero() && rapid.IntRange(0, 9).Draw(t, "jump") == 0 {
+		checkNothingBefore(t, m, next)
+		*now = next
+	} else {
+		*now = now.Add(rapid.SampledFrom([]time.Duration{0, 500, 1000, 3000, 31_000, 301_000}).Draw(t, "passed") * time.Millisecond)
+	}
+	a := address(rapid.IntRange(0, 5).Draw(t, "endpoint"))
+	switch rapid.IntRange(0, 9).Draw(t, "event") {
+	case 0:
+		set := anyMembers(t)
+		m.SetMembers(set, *now)
+		w.setMembers(set, *now)
+	case 1, 2, 3:
+		m.Probed(a, *now, "")
+		w.probed(a, *now, true)
+	case 4, 5, 6:
+		m.Probed(a, *now, "refused")
+		w.probed(a, *now, false)
+	default:
+		o := Outcome{Succeeded: rapid.IntRange(0, 3).Draw(t, "success") == 0, Failures: rapid.IntRange(0, 3).Draw(t, "failures")}
+		m.Requests(a, *now, o)
+		w.requests(a, *now, o)
+	}
+}
+
+// checkNothingBefore: a view stays what it is until the time that it names.
+func checkNothingBefore(t *rapid.T, m *Machine, next time.Time) {
+	before := m.View()
+	if m.Advance(next.Add(-1)) || !slices.Equal(before.Endpoints, m.View().Endpoints) {
+		t.Fatalf("changed before %v: %+v, then %+v", next, before, m.View())
+	}
+}
+
+func compare(t *rapid.T, m *Machine, w *twin, now time.Time) {
+	v := m.View()
+	if len(v.Endpoints) != w.set.Len() {
+		t.Fatalf("%d endpoints, want %d", len(v.Endpoints), w.set.Len())
+	}
+	wanted, healthy := 0, 0
+	for i, e := range w.set.Endpoints() {
+		got, want := v.Endpoints[i], w.nodes[e.Address]
+		if got.Address != e.Address || got.State != want.state || !got.Since.Equal(want.since) {
+			t.Fatalf("got %+v\nwant %+v", got, want)
+		}
+		if diff := got.Factor - w.factor(want, now); diff > 1e-9 || diff < -1e-9 {
+			t.Fatalf("factor %v, want %v", got.Factor, w.factor(want, now))
+		}
+		if e.State == fleet.Healthy {
+			wanted++
+			if want.state == Healthy {
+				healthy++
+			}
+		}
+	}
+	if v.Panic != (wanted > 0 && healthy == 0) {
+		t.Fatalf("panic %v with %d of %d healthy", v.Panic, healthy, wanted)
+	}
+	checkApplied(t, w.set, v)
+}
+
+// checkApplied: where the membership has a healthy endpoint so have the results,
+// with the same members; only in a panic they are the membership itself.
+func checkApplied(t *rapid.T, set fleet.Set, v View) {
+	router, envoy := Apply(set, v)
+	healthy := 0
+	for i, e := range set.Endpoints() {
+		r, n := router.At(i), envoy.At(i)
+		if r.Address != e.Address || n.Address != e.Address || r.State != n.State || n.Weight != e.Weight || r.State < e.State {
+			t.Fatalf("%+v became %+v and %+v", e, r, n)
+		}
+		if r.State == fleet.Healthy {
+			healthy++
+		}
+	}
+	if want := slices.ContainsFunc(set.Endpoints(), func(e fleet.Endpoint) bool { return e.State == fleet.Healthy }); want != (healthy > 0) {
+		t.Fatalf("%d healthy after %+v", healthy, v)
+	}
+	if v.Panic && (!router.Equal(set) || !envoy.Equal(set)) {
+		t.Fatal("panic, and the result is not the membership")
+	}
+}
