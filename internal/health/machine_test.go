@@ -112,7 +112,7 @@ func with(change func(*Options)) Options {
 	return o
 }
 
-func TestMachine(t *testing.T) {
+func TestProbes(t *testing.T) {
 	for name, s := range map[string]script{
 		"the first members count as healthy, later ones start": {with(nil), `
 			0 set 0  =
@@ -145,6 +145,13 @@ func TestMachine(t *testing.T) {
 			3 bad 0 = hs
 			4 bad 0 = us!
 			5 good 1 = uh`},
+	} {
+		t.Run(name, s.run)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	for name, s := range map[string]script{
 		"five failed requests in the window eject": {with(nil), `
 			0 set 2 = hh
 			1 fail 0 4 = hh
