@@ -52,10 +52,18 @@ func describe(r Resolution) string {
 }
 
 // TestRealEnvoy sends a request through each route, without and with its body in
-// ext_proc, and resolves what the streams carry.
+// ext_proc, and resolves what the streams carry. As Envoy 1.40 does it:
+//
+//   - attributes come under the key "envoy.filters.http.ext_proc" whatever the
+//     filter's name is, as text, "" for no metadata, and with the first message only;
+//   - the cluster's metadata comes typed with every message;
+//   - gRPC initial metadata is formatted, so "%REQ(x-policy)%" is what the client
+//     sent; a client's own header of our key does not come;
+//   - the YAML of metadata makes a number of 4096, but a string of 0.1 or 1.0e+20.
 func TestRealEnvoy(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(upstream.Close)
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
 	recorder, address := startRecorder(t)
 	url := startEnvoy(t, liveConfig(t, address, upstream.Listener.Addr().String()))
 	r := testResolver(t)

@@ -16,6 +16,7 @@ package envoypolicy
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -185,7 +186,7 @@ func (res *Resolution) take(origin Origin, o outcome) bool {
 	if res.Faults == nil {
 		res.Faults = o.faults // shared with the cache: the usual single fault costs nothing
 	} else if len(o.faults) > 0 {
-		res.Faults = append(res.Faults[:len(res.Faults):len(res.Faults)], o.faults...)
+		res.Faults = slices.Concat(res.Faults, o.faults)
 	}
 	return false
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/warmpath/warmpath/internal/route"
@@ -90,6 +92,7 @@ func TestRouteText(t *testing.T) {
 		{metadataText(strategy), "route_metadata PREFIX_AWARE 4096 0"},
 		{metadataText(`fields { key: "strat\145gy" value { string_value: "RAN\x44OM" } }`), "route_metadata RANDOM 4096 0"},
 		{metadataText(`fields { key: "routing_config" value { struct_value { ` + strategy + ` } } }`), "route_metadata PREFIX_AWARE 4096 0"},
+		{metadataText(`fields { key: "x" value { } }`) + metadataText(strategy), "route_metadata PREFIX_AWARE 4096 0"}, // of two the last counts, as in any map
 		{strings.Repeat(" ", maxCachedText) + metadataText(strategy), "route_metadata PREFIX_AWARE 4096 0"},
 
 		{metadataText(`fields { key: "strategy" value { string_value: [REDACTED] } }`), "malformed, field \"strategy\": the value is hidden"},
@@ -149,6 +152,16 @@ func TestFaultsAreKeptInOrder(t *testing.T) {
 	var fault *Fault
 	if !errors.As(error(res.Faults[0]), &fault) {
 		t.Error("a Fault is an error")
+	}
+}
+
+func TestNewInput(t *testing.T) {
+	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs(Key, "first", Key, "last", "other", "x"))
+	if in := NewInput(ctx, &extprocv3.ProcessingRequest{}); in != (Input{InitialMetadata: "last"}) {
+		t.Errorf("NewInput = %+v", in)
+	}
+	if in := NewInput(t.Context(), nil); in != (Input{}) {
+		t.Errorf("NewInput of nothing = %+v", in)
 	}
 }
 
