@@ -180,7 +180,8 @@ func TestRequests(t *testing.T) {
 			1 fail 0 5 = uh
 			2 good 0 = uh
 			3 good 0 = hh
-			4 fail 0 5 = uh
+			4 fail 0 1 = hh
+			4 fail 0 4 = uh
 			5 good 0 = uh
 			6 good 0 = uh
 			13.9 pass = uh
@@ -215,6 +216,15 @@ func TestRequests(t *testing.T) {
 			4 good 0 = uuhhh
 			5 good 0 = huhhh
 			6 fail 2 1 = huuhh`},
+		"an ejection as long after the return as the longest one counts on": {with(func(o *Options) { o.Probing = false }), `
+			0 set 2 = hh
+			0 fail 0 5 = uh
+			10 pass = hh
+			310 fail 0 5 = uh
+			329.9 pass = uh
+			330 pass = hh
+			630.1 fail 0 5 = uh
+			640.1 pass = hh`},
 		"the only endpoint is not ejected": {with(func(o *Options) { o.MaxEjected = 1 }), `
 			0 set 1 = h
 			1 fail 0 50 = h`},
@@ -309,6 +319,22 @@ func TestMembershipsOwnStates(t *testing.T) {
 	m.SetMembers(members(2, fleet.Draining, fleet.Draining), at(2))
 	if v := m.View(); v.Panic {
 		t.Error("panic where the membership has none healthy itself")
+	}
+}
+
+func TestShareThatMayBeEjected(t *testing.T) {
+	for _, tc := range []struct {
+		share      float64
+		n, ejected int
+	}{{0, 10, 0}, {0.29, 100, 29}, {0.5, 2, 1}, {0.5, 3, 1}, {0.3, 10, 3}, {1, 4, 3}} {
+		m := NewMachine(with(func(o *Options) { o.MaxEjected = tc.share }))
+		m.SetMembers(members(tc.n), at(0))
+		for i := range tc.n {
+			m.Requests(address(i), at(1), Outcome{Failures: 9})
+		}
+		if got := m.View().Count(Unhealthy); got != tc.ejected {
+			t.Errorf("%v of %d: %d ejected, want %d", tc.share, tc.n, got, tc.ejected)
+		}
 	}
 }
 

@@ -155,8 +155,8 @@ func anyOptions(t *rapid.T) Options {
 
 func anyMembers(t *rapid.T) fleet.Set {
 	var endpoints []fleet.Endpoint
-	for i := range 6 {
-		if state := rapid.IntRange(-2, 5).Draw(t, "state"); state >= 0 {
+	for i := range 4 {
+		if state := rapid.IntRange(-1, 9).Draw(t, "state"); state >= 0 {
 			e := fleet.Endpoint{Address: address(i), Weight: uint32(i + 1)}
 			if state < 3 {
 				e.State = fleet.State(state)
@@ -181,6 +181,8 @@ func TestMachineAgainstTheTwin(t *testing.T) {
 	})
 }
 
+var events = []string{"good", "good", "good", "bad", "bad", "requests", "requests", "requests", "requests", "members"}
+
 // step lets something happen in both.
 func step(t *rapid.T, m *Machine, w *twin, now *time.Time) {
 	// Moments at which something ends are the interesting ones.
@@ -188,18 +190,18 @@ func step(t *rapid.T, m *Machine, w *twin, now *time.Time) {
 		checkNothingBefore(t, m, next)
 		*now = next
 	} else {
-		*now = now.Add(rapid.SampledFrom([]time.Duration{0, 500, 1000, 3000, 31_000, 301_000}).Draw(t, "passed") * time.Millisecond)
+		*now = now.Add(rapid.SampledFrom([]time.Duration{0, 500, 1000, 3000, 1000, 1000, 29_000, 31_000, 300_000}).Draw(t, "passed") * time.Millisecond)
 	}
-	a := address(rapid.IntRange(0, 5).Draw(t, "endpoint"))
-	switch rapid.IntRange(0, 9).Draw(t, "event") {
-	case 0:
+	a := address(rapid.IntRange(0, 3).Draw(t, "endpoint"))
+	switch rapid.SampledFrom(events).Draw(t, "event") {
+	case "members":
 		set := anyMembers(t)
 		m.SetMembers(set, *now)
 		w.setMembers(set, *now)
-	case 1, 2, 3:
+	case "good":
 		m.Probed(a, *now, "")
 		w.probed(a, *now, true)
-	case 4, 5, 6:
+	case "bad":
 		m.Probed(a, *now, "refused")
 		w.probed(a, *now, false)
 	default:
@@ -240,6 +242,9 @@ func compare(t *rapid.T, m *Machine, w *twin, now time.Time) {
 	}
 	if v.Panic != (wanted > 0 && healthy == 0) {
 		t.Fatalf("panic %v with %d of %d healthy", v.Panic, healthy, wanted)
+	}
+	if !v.NextChange.IsZero() && !v.NextChange.After(now) {
+		t.Fatalf("next change at %v, which is not after %v", v.NextChange, now)
 	}
 	checkApplied(t, w.set, v)
 }

@@ -60,6 +60,9 @@ func TestProbeOverHTTP(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), o.Timeout)
 		got := p.probe(ctx, tc.address)
+		if late := ctx.Err() != nil; late != (tc.name == "silence") {
+			t.Errorf("%s: took the whole timeout: %v", tc.name, late)
+		}
 		cancel()
 		if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) || len(got) > maxFailure {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)

@@ -24,7 +24,6 @@ func (p *Prober) probe(ctx context.Context, address string) (failure string) {
 		return err.Error()
 	}
 	request.Header.Set("User-Agent", "warmpath-health")
-	request.Close = true
 	// The transport alone follows no redirect.
 	response, err := p.options.Transport.RoundTrip(request)
 	switch {

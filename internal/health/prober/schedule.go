@@ -21,7 +21,7 @@ type target struct {
 	cancel context.CancelFunc
 
 	due   time.Time
-	index int // in the queue; -1 when it is not in it
+	index int // in the queue, while it is in it
 }
 
 // schedule says who is probed when. Each address has its own slot in the
@@ -76,8 +76,9 @@ func (s *schedule) next() time.Time {
 	return s.waiting[0].due
 }
 
+// remove takes a target out that waits; others are not in it.
 func (s *schedule) remove(t *target) {
-	if t.index >= 0 && t.index < len(s.waiting) && s.waiting[t.index] == t {
+	if t.index < len(s.waiting) && s.waiting[t.index] == t {
 		heap.Remove(&s.waiting, t.index)
 	}
 }
@@ -104,6 +105,5 @@ func (q *queue) Pop() any {
 	last := len(*q) - 1
 	t := (*q)[last]
 	(*q)[last], *q = nil, (*q)[:last]
-	t.index = -1
 	return t
 }
