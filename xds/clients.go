@@ -128,6 +128,18 @@ func (c *clients) settled(generation uint64) settlement {
 	return s
 }
 
+// joined reports whether any Envoy has subscribed, and what tells of changes.
+func (c *clients) joined() (bool, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, cl := range c.streams {
+		if len(cl.subscribed) > 0 {
+			return true, c.changed
+		}
+	}
+	return false, c.changed
+}
+
 // overtaken reports whether an older content is on its way to an Envoy that
 // already has the one that is asked for. c.mu is held.
 func (c *clients) overtaken(cl *client, generation uint64) bool {

@@ -212,5 +212,23 @@ func (s *Server) Acked(ctx context.Context, generation uint64) error {
 	}
 }
 
+// Joined waits until an Envoy has subscribed to the pool's endpoints. The error
+// is the cause that ctx ended.
+func (s *Server) Joined(ctx context.Context) error {
+	for {
+		joined, changed := s.clients.joined()
+		if joined {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for an Envoy: %w", context.Cause(ctx))
+		case <-s.ctx.Done():
+			return errors.New("wait for an Envoy: the control plane is closed")
+		}
+	}
+}
+
 // Status returns what the connected Envoys have taken.
 func (s *Server) Status() Status { return s.clients.status() }

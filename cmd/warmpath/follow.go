@@ -12,7 +12,7 @@ import (
 )
 
 // follow passes each good membership on to the rollout and tells of bad ones.
-func (p *program) follow(ctx context.Context, updates chan<- fleet.Set) error {
+func (p *program) follow(ctx context.Context, updates chan fleet.Set) error {
 	source := discovery.New(p.config.Membership, p.path)
 	return ended(source.Run(ctx, func(u discovery.Update) {
 		p.status.sourced(u)
@@ -30,11 +30,19 @@ func (p *program) follow(ctx context.Context, updates chan<- fleet.Set) error {
 			p.log.Warn("endpoints keep their earlier entries", "endpoints", u.Kept)
 		}
 		p.log.Info("membership read", "endpoints", u.Set.Len(), "version", fmt.Sprintf("%016x", u.Set.Version()))
-		select {
-		case updates <- u.Set:
-		case <-ctx.Done():
-		}
+		offer(updates, u.Set)
+		p.setServing(true)
 	}))
+}
+
+// offer puts the set in the place of one that was not taken yet. It has the only
+// sender of the channel, whose buffer is 1.
+func offer(updates chan fleet.Set, set fleet.Set) {
+	select {
+	case <-updates:
+	default:
+	}
+	updates <- set
 }
 
 func (p *program) newRollout() *rollout.Rollout {
@@ -48,7 +56,7 @@ func (p *program) newRollout() *rollout.Rollout {
 		p.metrics.Unacknowledged.Set(0)
 		if s.Err != nil {
 			p.metrics.Unacknowledged.Set(1)
-			p.log.Warn("membership published, but not every Envoy uses it yet", "error", s.Err)
+			p.log.Warn("the membership is not in use everywhere", "error", s.Err)
 		}
 	})
 }
@@ -59,7 +67,6 @@ type members struct{ p *program }
 // SetMembership implements rollout.Router.
 func (m members) SetMembership(set fleet.Set) {
 	m.p.router.SetMembership(set)
-	m.p.setServing(true)
 	counts := map[fleet.State]int{fleet.Healthy: 0, fleet.Unhealthy: 0, fleet.Draining: 0}
 	for i := range set.Len() {
 		counts[set.At(i).State]++
@@ -80,7 +87,7 @@ func (m members) Outstanding(address string) int64 {
 
 // watchConfig applies changes of the configuration file while serving.
 func (p *program) watchConfig(ctx context.Context) error {
-	current, generation := p.config, 1
+	generation := 1
 	return config.Watch(ctx, watch.File{Path: p.path}, p.data, func(next config.Config, err error) {
 		if err != nil {
 			p.metrics.ConfigErrors.Inc()
@@ -88,9 +95,8 @@ func (p *program) watchConfig(ctx context.Context) error {
 			p.log.Error("configuration not taken over, the last good one stays", "error", err)
 			return
 		}
-		effective, restart := current.Reload(next)
+		effective, restart := p.config.Reload(next)
 		generation++
-		current = effective
 		p.router.SetPolicy(policy(effective))
 		p.extproc.SetSettings(settings(effective))
 		p.level.Set(logLevel(effective.Log.Level))

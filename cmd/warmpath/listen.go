@@ -53,7 +53,7 @@ func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 	server := newGRPCServer(grpc.MaxRecvMsgSize(int(p.config.Limits.RequestBodyBytes) + slack))
 	extprocv3.RegisterExternalProcessorServer(server, p.extproc)
 	grpc_health_v1.RegisterHealthServer(server, p.health)
-	p.serveGRPC(ctx, group, server, p.listeners.extProc, func() { p.setServing(false) })
+	p.serveGRPC(ctx, group, server, p.listeners.extProc, p.health.Shutdown)
 }
 
 func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {
@@ -72,6 +72,7 @@ func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {
 // has vanished without a word.
 func newGRPCServer(options ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append(options,
+		grpc.WaitForHandlers(true), // so that the last counts are seen
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
 	)...)
@@ -80,7 +81,12 @@ func newGRPCServer(options ...grpc.ServerOption) *grpc.Server {
 // serveGRPC serves until ctx ends, calls closing, and gives running streams the
 // grace to end by themselves.
 func (p *program) serveGRPC(ctx context.Context, group *errgroup.Group, server *grpc.Server, l net.Listener, closing func()) {
-	group.Go(func() error { return server.Serve(l) })
+	group.Go(func() error {
+		if err := server.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+			return err
+		}
+		return nil // stopped before it began
+	})
 	group.Go(func() error {
 		<-ctx.Done()
 		closing()
@@ -91,26 +97,35 @@ func (p *program) serveGRPC(ctx context.Context, group *errgroup.Group, server *
 	})
 }
 
-func (p *program) serveAdmin(ctx context.Context, group *errgroup.Group) {
+// adminServer returns the HTTP server for operators, nil without one.
+func (p *program) adminServer() *http.Server {
 	if p.listeners.admin == nil {
-		return
+		return nil
 	}
-	server := &http.Server{
+	return &http.Server{
 		Handler:           admin.Handler(p.metrics.Registry(), p.status.ready, p.status.value),
 		ReadHeaderTimeout: 5 * time.Second,
 	}
-	group.Go(func() error {
-		if err := server.Serve(p.listeners.admin); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
+}
+
+// serveAdmin serves operators until the server is shut down.
+func (p *program) serveAdmin(server *http.Server) error {
+	if server == nil {
 		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		return ended(server.Shutdown(stop))
-	})
+	}
+	if err := server.Serve(p.listeners.admin); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("admin: %w", err)
+	}
+	return nil
+}
+
+func stopAdmin(ctx context.Context, server *http.Server) {
+	if server == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = server.Shutdown(ctx) // whoever still reads then is cut off
 }
 
 // setServing sets what gRPC health checks are told, for the server as a whole

@@ -24,9 +24,10 @@ import (
 	"github.com/warmpath/warmpath/xds"
 )
 
-// shutdownGrace is how long running responses may go on being counted after a
-// signal. They are not cut when it is over: Envoy fails open.
-const shutdownGrace = 10 * time.Second
+// shutdownGrace is how long requests that have begun may be decided and counted
+// after a signal. Responses are not cut when it is over: Envoy goes on with them
+// without us. It is short, because nobody decides until a successor listens.
+const shutdownGrace = 2 * time.Second
 
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("warmpath serve", flag.ContinueOnError)
@@ -140,18 +141,24 @@ func (p *program) run(ctx context.Context) error {
 	p.log.Info("warmpath starts", "version", version(), "config", p.path,
 		"extProc", address(p.listeners.extProc), "xds", address(p.listeners.xds), "admin", address(p.listeners.admin),
 		"strategy", p.config.RoutingConfig.RoutingStrategy)
-	group, ctx := errgroup.WithContext(ctx)
-	updates := make(chan fleet.Set)
-	group.Go(func() error { return p.follow(ctx, updates) })
-	group.Go(func() error {
+	all, ctx := errgroup.WithContext(ctx)
+	work, ctx := errgroup.WithContext(ctx)
+	updates := make(chan fleet.Set, 1)
+	work.Go(func() error { return p.follow(ctx, updates) })
+	work.Go(func() error {
 		p.newRollout().Run(ctx, updates)
 		return nil
 	})
-	group.Go(func() error { return ended(p.watchConfig(ctx)) })
-	p.serveExtProc(ctx, group)
-	p.serveXDS(ctx, group)
-	p.serveAdmin(ctx, group)
-	err := group.Wait()
+	work.Go(func() error { return ended(p.watchConfig(ctx)) })
+	p.serveExtProc(ctx, work)
+	p.serveXDS(ctx, work)
+	admin := p.adminServer()
+	all.Go(func() error { return p.serveAdmin(admin) })
+	all.Go(func() error {
+		defer stopAdmin(ctx, admin) // last, so that the end can be watched
+		return work.Wait()
+	})
+	err := all.Wait()
 	if p.traces != nil {
 		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

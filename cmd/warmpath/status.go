@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/rollout"
+	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/xds"
 )
 
@@ -46,8 +48,11 @@ func (s *status) rolledOut(r rollout.Status) {
 func (s *status) ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.source.LastGood.IsZero() {
+	switch {
+	case s.source.LastGood.IsZero():
 		return errors.New("no membership has been read yet")
+	case !s.rollout.Routing:
+		return errors.New("the membership is read; no Envoy has acknowledged it yet")
 	}
 	return nil
 }
@@ -75,7 +80,7 @@ type configValue struct {
 	Error                string `json:"error,omitempty"`
 	Strategy             string `json:"strategy"`
 	PrefixLength         int    `json:"prefixLength"`
-	ConcurrencyThreshold int    `json:"concurrencyThreshold"` // 0 = auto
+	ConcurrencyThreshold string `json:"concurrencyThreshold"` // a number or auto
 }
 
 type membershipValue struct {
@@ -104,7 +109,7 @@ func (s *status) value() any {
 		Version: version(),
 		Config: configValue{
 			Generation: s.generation, Error: text(s.configError), Strategy: policy.Strategy.String(),
-			PrefixLength: policy.PrefixLength, ConcurrencyThreshold: policy.ConcurrencyThreshold,
+			PrefixLength: policy.PrefixLength, ConcurrencyThreshold: threshold(policy),
 		},
 		Membership: membershipValue{
 			Version:  fmt.Sprintf("%016x", s.p.router.Table().Membership()),
@@ -136,6 +141,13 @@ func (s *status) endpoints() []endpointStatus {
 		list = append(list, e)
 	}
 	return list
+}
+
+func threshold(p route.Policy) string {
+	if p.ConcurrencyThreshold == route.AutoConcurrencyThreshold {
+		return "auto"
+	}
+	return strconv.Itoa(p.ConcurrencyThreshold)
 }
 
 func text(err error) string {

@@ -10,7 +10,7 @@ package rollout
 
 import (
 	"context"
-	"maps"
+	"errors"
 	"slices"
 	"time"
 
@@ -21,6 +21,8 @@ import (
 type ControlPlane interface {
 	// Publish offers a membership to every Envoy.
 	Publish(fleet.Set) (generation uint64, err error)
+	// Joined waits until an Envoy is connected.
+	Joined(ctx context.Context) error
 	// Acked waits until every connected Envoy has acknowledged the generation
 	// or a later one.
 	Acked(ctx context.Context, generation uint64) error
@@ -46,12 +48,18 @@ type Options struct {
 	Poll time.Duration
 }
 
+// retryInterval is the time between two tries to publish what was refused.
+const retryInterval = time.Second
+
 // Status is the state of a rollout for people.
 type Status struct {
-	// Err is why the last publication failed or was not acknowledged in time.
+	// Err is why the present membership is not in use everywhere; nil once every
+	// connected Envoy has acknowledged it.
 	Err error
 	// Draining are the endpoints that have left the membership but not Envoy.
 	Draining []string
+	// Routing is set once the router has a membership to decide on.
+	Routing bool
 }
 
 // Rollout owns the published membership. It has one goroutine, that of Run.
@@ -61,15 +69,25 @@ type Rollout struct {
 	router  Router
 	report  func(Status)
 
-	wanted fleet.Set
-	// known is what Envoy was told, by address.
-	known map[string]fleet.Endpoint
-	// leaving are the endpoints that drain, with the time their drain ends.
-	leaving map[string]time.Time
+	members map[string]member
+	// generation is the last one published, and err why it is not in use.
+	generation uint64
+	err        error
+	retryAt    time.Time // when to publish again; zero unless publishing failed
+	routing    bool
+}
+
+// member is an endpoint that Envoy knows or is to know.
+type member struct {
+	endpoint fleet.Endpoint
+	// confirmed: Envoy has it, or had the time to; the router may choose it.
+	confirmed bool
+	// leaves is when its drain ends at the latest; zero unless it has left.
+	leaves time.Time
 }
 
 // New returns a rollout. envoy may be nil, report too; report is called from
-// Run after every step and must not block.
+// Run after every change and must not block.
 func New(options Options, envoy ControlPlane, router Router, report func(Status)) *Rollout {
 	if options.AckTimeout == 0 {
 		options.AckTimeout = 2 * time.Second
@@ -80,14 +98,11 @@ func New(options Options, envoy ControlPlane, router Router, report func(Status)
 	if report == nil {
 		report = func(Status) {}
 	}
-	return &Rollout{
-		options: options, envoy: envoy, router: router, report: report,
-		known: make(map[string]fleet.Endpoint), leaving: make(map[string]time.Time),
-	}
+	return &Rollout{options: options, envoy: envoy, router: router, report: report, members: make(map[string]member)}
 }
 
-// Run applies each membership that comes on updates until ctx ends. A sender
-// that has a newer membership may replace one that was not received yet.
+// Run applies each membership that comes on updates until ctx ends. Applying
+// one may take AckTimeout; a sender should replace one that was not received.
 func (r *Rollout) Run(ctx context.Context, updates <-chan fleet.Set) {
 	poll := time.NewTicker(r.options.Poll)
 	defer poll.Stop()
@@ -96,91 +111,123 @@ func (r *Rollout) Run(ctx context.Context, updates <-chan fleet.Set) {
 		case <-ctx.Done():
 			return
 		case set := <-updates:
-			r.apply(ctx, set)
+			r.merge(set, time.Now())
+			r.apply(ctx)
 		case <-poll.C:
-			r.removeDrained(ctx)
+			r.tick(ctx)
 		}
 	}
 }
 
-// apply takes a new membership over.
-func (r *Rollout) apply(ctx context.Context, wanted fleet.Set) {
-	r.wanted = wanted
-	added := r.merge(time.Now())
-	// What left stops being chosen at once, what came is not chosen yet.
-	r.router.SetMembership(r.published(added))
-	err := r.publish(ctx)
-	r.router.SetMembership(r.published(nil))
-	r.report(r.status(err))
-}
-
-// merge brings known and leaving in line with the wanted membership and
-// returns the addresses that Envoy does not know yet.
-func (r *Rollout) merge(now time.Time) (added map[string]bool) {
-	added = make(map[string]bool)
-	for _, e := range r.wanted.Endpoints() {
-		if _, known := r.known[e.Address]; !known {
-			added[e.Address] = true
-		}
-		delete(r.leaving, e.Address) // it came back while it drained
-		r.known[e.Address] = e
+// merge takes a wanted membership over into members.
+func (r *Rollout) merge(wanted fleet.Set, now time.Time) {
+	for _, e := range wanted.Endpoints() {
+		m := r.members[e.Address]
+		m.endpoint, m.leaves = e, time.Time{} // it may have come back while it drained
+		r.members[e.Address] = m
 	}
-	for address, e := range r.known {
-		if _, member := r.wanted.Index(address); member {
+	for address, m := range r.members {
+		if _, stays := wanted.Index(address); stays || !m.leaves.IsZero() {
 			continue
 		}
-		if _, drains := r.leaving[address]; !drains {
-			r.leaving[address] = now.Add(r.options.DrainTimeout)
-		}
-		e.State = fleet.Draining
-		r.known[address] = e
+		m.endpoint.State, m.leaves = fleet.Draining, now.Add(r.options.DrainTimeout)
+		r.members[address] = m
 	}
-	return added
 }
 
-// published returns the known endpoints without those left out.
-func (r *Rollout) published(without map[string]bool) fleet.Set {
+// apply carries members to both sides. What left stops being chosen at once;
+// what came is chosen when Envoy has it.
+func (r *Rollout) apply(ctx context.Context) {
+	r.router.SetMembership(r.set(true))
+	r.err = r.publish(ctx)
+	r.retryAt = time.Time{}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case r.err == nil || errors.Is(r.err, context.DeadlineExceeded):
+		for address, m := range r.members {
+			m.confirmed = true
+			r.members[address] = m
+		}
+		r.routing = true
+		r.router.SetMembership(r.set(false))
+	default: // Envoy was not told, or refuses: what is new would fall back
+		r.retryAt = time.Now().Add(retryInterval)
+	}
+	r.tell()
+}
+
+// set returns the members, or only those that the router may choose.
+func (r *Rollout) set(onlyConfirmed bool) fleet.Set {
 	var endpoints []fleet.Endpoint
-	for address, e := range r.known {
-		if !without[address] {
-			endpoints = append(endpoints, e)
+	for _, m := range r.members {
+		if m.confirmed || !onlyConfirmed {
+			endpoints = append(endpoints, m.endpoint)
 		}
 	}
 	set, _ := fleet.NewSet(endpoints)
 	return set
 }
 
-// publish tells Envoy what is known and waits for it.
-func (r *Rollout) publish(ctx context.Context) error {
+// publish tells Envoy of all members and waits for it. When the router has
+// nothing yet, this process has just started: an Envoy that runs and has an
+// older membership is then on its way here, so its arrival is waited for too.
+func (r *Rollout) publish(ctx context.Context) (err error) {
 	if r.envoy == nil {
 		return nil
 	}
-	generation, err := r.envoy.Publish(r.published(nil))
-	if err != nil {
+	if r.generation, err = r.envoy.Publish(r.set(false)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.AckTimeout)
 	defer cancel()
-	return r.envoy.Acked(ctx, generation)
+	if !r.routing {
+		if r.envoy.Joined(ctx) != nil {
+			return nil // no Envoy at all: nobody who could fall back
+		}
+	}
+	return r.envoy.Acked(ctx, r.generation)
 }
 
-// removeDrained takes the endpoints out that have left and run nothing more.
-func (r *Rollout) removeDrained(ctx context.Context) {
-	now, removed := time.Now(), false
-	for address, deadline := range r.leaving {
-		if r.router.Outstanding(address) == 0 || !now.Before(deadline) {
-			delete(r.leaving, address)
-			delete(r.known, address)
+// tick takes out the endpoints that have drained, publishes again what was
+// refused, and notices an acknowledgement that came late.
+func (r *Rollout) tick(ctx context.Context) {
+	now := time.Now()
+	if r.removeDrained(now) || !r.retryAt.IsZero() && !now.Before(r.retryAt) {
+		r.apply(ctx)
+		return
+	}
+	if errors.Is(r.err, context.DeadlineExceeded) && r.acked() {
+		r.err = nil
+		r.tell()
+	}
+}
+
+// acked asks without waiting.
+func (r *Rollout) acked() bool {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return r.envoy.Acked(ctx, r.generation) == nil
+}
+
+// removeDrained forgets the members that have left and run nothing more.
+func (r *Rollout) removeDrained(now time.Time) (removed bool) {
+	for address, m := range r.members {
+		if !m.leaves.IsZero() && (r.router.Outstanding(address) == 0 || !now.Before(m.leaves)) {
+			delete(r.members, address)
 			removed = true
 		}
 	}
-	if !removed {
-		return
-	}
-	r.router.SetMembership(r.published(nil))
-	r.report(r.status(r.publish(ctx)))
+	return removed
 }
 
-func (r *Rollout) status(err error) Status {
-	return Status{Err: err, Draining: slices.Sorted(maps.Keys(r.leaving))}
+func (r *Rollout) tell() {
+	status := Status{Err: r.err, Routing: r.routing}
+	for address, m := range r.members {
+		if !m.leaves.IsZero() {
+			status.Draining = append(status.Draining, address)
+		}
+	}
+	slices.Sort(status.Draining)
+	r.report(status)
 }

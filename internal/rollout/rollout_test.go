@@ -24,24 +24,56 @@ type fakes struct {
 	log         []string
 	outstanding map[string]int64
 	ackDelay    time.Duration
+	joinDelay   time.Duration // how long no Envoy is connected
+	ackErr      error
 	publishErr  error
+	published   time.Time
 	statuses    []Status
 }
 
 func (f *fakes) Publish(s fleet.Set) (uint64, error) {
-	if f.publishErr != nil {
-		return 0, f.publishErr
+	f.mu.Lock()
+	f.published = time.Now()
+	err := f.publishErr
+	f.mu.Unlock()
+	if err != nil {
+		return 0, err
 	}
 	f.note("envoy  " + describe(s))
 	return 1, nil
 }
 
+func (f *fakes) Joined(ctx context.Context) error {
+	if f.joinDelay == 0 {
+		return nil
+	}
+	return wait(ctx, f.joinDelay)
+}
+
+// Acked is true ackDelay after the publication.
 func (f *fakes) Acked(ctx context.Context, _ uint64) error {
+	f.mu.Lock()
+	left, refusal := f.ackDelay-time.Since(f.published), f.ackErr
+	f.mu.Unlock()
+	if refusal != nil {
+		return refusal
+	}
+	if left > 0 {
+		if err := wait(ctx, left); err != nil {
+			return err
+		}
+	}
+	f.note("acked")
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(f.ackDelay):
-		f.note("acked")
+	case <-timer.C:
 		return nil
 	}
 }
@@ -76,6 +108,18 @@ func (f *fakes) lastStatus() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.statuses[len(f.statuses)-1]
+}
+
+func (f *fakes) breakBy(fault func(*fakes, error), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fault(f, err)
+}
+
+func (f *fakes) said(line string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Contains(f.log, line)
 }
 
 func (f *fakes) forget() {
@@ -168,7 +212,7 @@ func TestRemovalDrainsAndGoesToEnvoyLast(t *testing.T) {
 		f.setOutstanding("10.0.0.1:2", 0)
 		time.Sleep(60 * time.Millisecond)
 		synctest.Wait()
-		f.expect(t, "router [1]", "envoy  [1]", "acked")
+		f.expect(t, "router [1]", "envoy  [1]", "acked", "router [1]")
 	})
 }
 
@@ -184,7 +228,7 @@ func TestDrainEndsAtTheTimeout(t *testing.T) {
 		f.expect(t)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		f.expect(t, "router [1]", "envoy  [1]", "acked")
+		f.expect(t, "router [1]", "envoy  [1]", "acked", "router [1]")
 	})
 }
 
@@ -223,26 +267,116 @@ func TestAckTimeout(t *testing.T) {
 	})
 }
 
-func TestPublishErrorIsReported(t *testing.T) {
+// An acknowledgement that comes late clears the report.
+func TestLateAckClearsTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakes{publishErr: errors.New("refused")}
+		f := &fakes{ackDelay: 5 * time.Second}
+		send := run(t, f, Options{AckTimeout: time.Second})
+		send(set(1))
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		if last := f.lastStatus(); !errors.Is(last.Err, context.DeadlineExceeded) || !last.Routing {
+			t.Errorf("before it: %+v", last)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if last := f.lastStatus(); last.Err != nil {
+			t.Errorf("after it: %+v", last)
+		}
+	})
+}
+
+// What Envoy was not told of, or refuses, is not chosen, and is tried again.
+func TestRefusedEndpointsAreNotChosen(t *testing.T) {
+	for name, fault := range map[string]func(*fakes, error){
+		"publish": func(f *fakes, err error) { f.publishErr = err },
+		"ack":     func(f *fakes, err error) { f.ackErr = err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakes{}
+				send := run(t, f, Options{})
+				send(set(1))
+				refused := errors.New("refused")
+				f.breakBy(fault, refused)
+				f.forget()
+				send(set(1, 2))
+				if last := f.lastStatus(); !errors.Is(last.Err, refused) {
+					t.Errorf("status %+v", last)
+				}
+				time.Sleep(3 * time.Second)
+				synctest.Wait()
+				if f.said("router [1 2]") {
+					t.Error("the router was given an endpoint that Envoy does not have")
+				}
+				f.breakBy(fault, nil)
+				time.Sleep(retryInterval + 100*time.Millisecond)
+				synctest.Wait()
+				if last := f.lastStatus(); last.Err != nil || !f.said("router [1 2]") {
+					t.Errorf("after the mend: %+v", last)
+				}
+			})
+		})
+	}
+}
+
+// A process that has just started waits for the Envoys that run already: they
+// have the membership of the process before it.
+func TestFirstMembershipWaitsForAnEnvoy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{joinDelay: 700 * time.Millisecond, ackDelay: 800 * time.Millisecond}
 		send := run(t, f, Options{})
 		send(set(1))
-		f.expect(t, "router []", "router [1]")
-		if !errors.Is(f.lastStatus().Err, f.publishErr) {
-			t.Errorf("status error = %v", f.lastStatus().Err)
+		time.Sleep(750 * time.Millisecond)
+		synctest.Wait()
+		f.expect(t, "router []", "envoy  [1]")
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		f.expect(t, "acked", "router [1]")
+	})
+}
+
+// Without any Envoy it does not wait for ever.
+func TestFirstMembershipWithoutEnvoy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{joinDelay: time.Hour}
+		send := run(t, f, Options{AckTimeout: time.Second})
+		send(set(1))
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		f.expect(t, "router []", "envoy  [1]", "router [1]")
+		if last := f.lastStatus(); last.Err != nil || !last.Routing {
+			t.Errorf("status %+v", last)
+		}
+	})
+}
+
+// Further changes do not put the end of a drain off.
+func TestDrainUnderRepeatedUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{outstanding: map[string]int64{"10.0.0.1:2": 3}}
+		send := run(t, f, Options{DrainTimeout: time.Minute})
+		send(set(1, 2))
+		send(set(1))
+		for i := range 5 {
+			time.Sleep(11 * time.Second)
+			send(set(1, 3+i))
+		}
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		if last := f.lastStatus(); slices.Contains(last.Draining, "10.0.0.1:2") {
+			t.Errorf("61 s after it left: %+v", last)
 		}
 	})
 }
 
 // Without a control plane of ours the router follows alone.
 func TestWithoutControlPlane(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakes{}
-		r := New(Options{}, nil, f, nil)
-		r.apply(t.Context(), set(1, 2))
-		f.expect(t, "router []", "router [1 2]")
-	})
+	f := &fakes{}
+	r := New(Options{}, nil, f, nil)
+	r.merge(set(1, 2), time.Now())
+	r.apply(t.Context())
+	f.expect(t, "router []", "router [1 2]")
 }
 
 // A state in the source is passed on to both.

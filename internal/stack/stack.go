@@ -82,7 +82,10 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.StartWarmpath(ctx); err != nil {
 		return err
 	}
-	return s.StartEnvoy(ctx)
+	if err := s.StartEnvoy(ctx); err != nil {
+		return err
+	}
+	return s.AwaitRouting(ctx)
 }
 
 func (s *Stack) choosePorts() error {
@@ -111,12 +114,18 @@ func (s *Stack) startReplicas() error {
 	return err
 }
 
-// StartWarmpath starts warmpath, again after it was stopped or killed.
+// StartWarmpath starts warmpath, again after it was stopped or killed. It does
+// not wait until requests are decided: see [Stack.AwaitRouting].
 func (s *Stack) StartWarmpath(ctx context.Context) (err error) {
 	command := append(append([]string(nil), s.options.Warmpath...), "serve", s.configPath())
 	if s.Warmpath, err = start("warmpath", s.options.WarmpathEnv, command...); err != nil {
 		return err
 	}
+	return s.Warmpath.await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/healthz") })
+}
+
+// AwaitRouting waits until warmpath decides requests.
+func (s *Stack) AwaitRouting(ctx context.Context) error {
 	return s.Warmpath.await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/readyz") })
 }
 
