@@ -29,6 +29,8 @@ type answer struct {
 	// decided marks the answer that carries the decision, even an empty one:
 	// then a destination header of the client's own must not stand.
 	decided bool
+	// metadataOnly leaves the headers as they are.
+	metadataOnly bool
 	// retryOn and maxRetries switch Envoy's retries on for this request.
 	retryOn, maxRetries string
 	// bodyMode is the request body mode to change to.
@@ -99,7 +101,7 @@ func echoResponseBody(b *extprocv3.HttpBody) *extprocv3.ProcessingResponse {
 // mutation overwrites the destination header, so that a client's own value
 // never stands beside or instead of the decision.
 func (a answer) mutation() *extprocv3.HeaderMutation {
-	if !a.decided {
+	if !a.decided || a.metadataOnly {
 		return nil
 	}
 	if a.destination == "" {

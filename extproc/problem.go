@@ -37,6 +37,10 @@ const (
 	InvalidTenant
 	// Upgrade: the request asks for a protocol upgrade; its body never ends.
 	Upgrade
+	// HeadersFull: the request has so many headers, or so large ones, that Envoy
+	// would refuse it with ours: the choice travels as metadata alone, and without
+	// retries.
+	HeadersFull
 	// UnsupportedMode: Envoy sends the request body in a mode that cannot be
 	// steered by its text.
 	UnsupportedMode
@@ -59,6 +63,8 @@ const (
 	IgnoreTenant Action = "key without a tenant"
 	// PassThrough leaves the choice to Envoy's fallback policy.
 	PassThrough Action = "Envoy's own choice"
+	// MetadataOnly leaves the request's headers as they are.
+	MetadataOnly Action = "choice without headers of ours"
 	// Route is the normal way.
 	Route Action = "key of the text"
 )
@@ -81,6 +87,7 @@ var problems = [...]struct {
 	TooDeep:         {"too_deep", PartialKey},
 	InvalidTenant:   {"invalid_tenant", IgnoreTenant},
 	Upgrade:         {"upgrade", LeastLoaded},
+	HeadersFull:     {"headers_full", MetadataOnly},
 	UnsupportedMode: {"unsupported_mode", LeastLoaded},
 	Panicked:        {"panic", PassThrough},
 }

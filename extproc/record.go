@@ -47,8 +47,10 @@ type Record struct {
 	Served string
 	// Attempts is how many endpoints Envoy tried.
 	Attempts int
-	// Undecided says that a response came although nothing had been decided.
-	Undecided bool
+	// Unanswered says, at the end, that the stream ended before the response's
+	// headers: the client left, or Envoy gave up waiting for us and the response
+	// runs on uncounted.
+	Unanswered bool
 	// Missed says that an endpoint served which the decision had not named.
 	Missed bool
 }

@@ -14,16 +14,28 @@ type requestHead struct {
 	prefix        prefix.Head
 	contentLength int64 // -1 when unknown
 	upgrade       bool
-	traceParent   string
-	traceState    string
-	requestID     string
+	// full: with headers of ours Envoy might refuse the request.
+	full        bool
+	traceParent string
+	traceState  string
+	requestID   string
 }
+
+// Envoy answers 500 when a mutation takes a request above its limits, by default
+// 100 headers and 60 KiB. Below these there is room for ours.
+const (
+	roomyHeaders = 90
+	roomyBytes   = 52 << 10
+)
 
 // readHead takes what is needed from the headers in one pass, without a map of
 // them. Of a header that comes twice the first counts.
 func readHead(headers *corev3.HeaderMap, tenantHeader string) requestHead {
 	h := requestHead{contentLength: -1}
+	size := 0
+	var upgrade, connection string
 	for _, header := range headers.GetHeaders() {
+		size += len(header.GetKey()) + len(header.GetRawValue()) + len(header.GetValue())
 		switch header.GetKey() {
 		case ":path":
 			setOnce(&h.prefix.Path, header)
@@ -36,11 +48,13 @@ func readHead(headers *corev3.HeaderMap, tenantHeader string) requestHead {
 				h.contentLength = n
 			}
 		case "upgrade":
-			h.upgrade = true
+			setOnce(&upgrade, header)
+		case "connection":
+			setOnce(&connection, header)
 		case ":protocol": // extended CONNECT, HTTP/2's way to upgrade
 			h.upgrade = true
 		case ":method":
-			h.upgrade = h.upgrade || strings.EqualFold(value(header), "CONNECT")
+			h.upgrade = h.upgrade || value(header) == "CONNECT"
 		case "traceparent":
 			setOnce(&h.traceParent, header)
 		case "tracestate":
@@ -52,7 +66,37 @@ func readHead(headers *corev3.HeaderMap, tenantHeader string) requestHead {
 			setOnce(&h.prefix.TenantHeader, header)
 		}
 	}
+	h.upgrade = h.upgrade || upgrade != "" && containsFold(connection, "upgrade")
+	h.full = len(headers.GetHeaders()) > roomyHeaders || size > roomyBytes
 	return h
+}
+
+// containsFold reports whether a comma-separated list has a token in any case.
+func containsFold(list, token string) bool {
+	for t := range strings.SplitSeq(list, ",") {
+		if strings.EqualFold(strings.TrimSpace(t), token) {
+			return true
+		}
+	}
+	return false
+}
+
+// unread says why a request's body is not read for its key, or NoProblem when
+// it is. A body is read only if it is known to fit into Envoy's buffer: BUFFERED
+// answers a larger one with 413, and BUFFERED_PARTIAL, which would take its
+// beginning, loses the end of some requests, which then hang (Envoy 1.40).
+func (h requestHead) unread(bodyLimit int64) Problem {
+	switch {
+	case h.upgrade:
+		return Upgrade
+	case !h.prefix.NeedsBody():
+		return NoText
+	case h.contentLength < 0:
+		return UnknownLength
+	case h.contentLength > bodyLimit:
+		return BodyTooLarge
+	}
+	return NoProblem
 }
 
 func setOnce(field *string, header *corev3.HeaderValue) {

@@ -4,10 +4,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // responseHeaders learns which endpoint served. Envoy falls back silently when
@@ -27,38 +29,54 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 		}
 	}
 	if s.record.Served == "" {
-		return // Envoy's own answer, or it does not tell
+		// Envoy's own answer, or it does not tell.
+		if s.stage == decided {
+			s.stage = answered
+		}
+		return
 	}
-	switch {
-	case s.decided:
-		s.bookServed()
-	case !s.record.Undecided:
-		s.bookUndecided()
+	if s.stage < decided {
+		s.undecided()
 	}
+	s.stage = answered
+	s.bookServed()
 	s.server.observer.Served(&s.record)
 }
 
-// bookUndecided counts a request that Envoy sent on while its body was awaited
-// here. It can no longer be steered, but its endpoint has it.
-func (s *stream) bookUndecided() {
-	s.problem(BodyNotSent)
-	s.record.Undecided = true
-	s.releaseScanner() // a body that comes now is too late; a decision on it would lose this slot
-	if counter, ok := s.server.router.Loads().Lookup(s.record.Served); ok {
-		s.slot, _ = counter.Take()
+// undecided records that Envoy sent the request on while its body was awaited
+// here. It can no longer be steered.
+func (s *stream) undecided() {
+	table := s.server.router.Table()
+	s.record.Decision = route.Decision{
+		Strategy: table.Policy().Strategy, Reason: route.Undecided, Rank: route.NoRank,
+		Candidates: table.Candidates(), Membership: table.Membership(),
 	}
+	s.record.Decided = time.Now()
+	if s.record.Scanned.IsZero() {
+		s.record.Scanned = s.record.Decided
+	}
+	s.problem(BodyNotSent)
+	s.stage = decided // whatever the observer does, it is told of the end
+	s.server.observer.Decided(&s.record)
 }
 
-// bookServed moves the count to the endpoint that served and notes when the
-// decision had not named it at all.
+// bookServed moves the count to the endpoint that served, and notes when the
+// decision had not named it although Envoy cannot have come to the end of what
+// was named.
 func (s *stream) bookServed() {
 	served, choices := s.record.Served, s.record.Decision.Choices()
-	s.record.Missed = len(choices) > 0 && !slices.Contains(choices, served)
+	s.record.Missed = len(choices) > 0 && !slices.Contains(choices, served) && s.record.Attempts <= len(choices)
 	if served == s.record.Decision.Chosen {
 		return
 	}
-	if counter, ok := s.server.router.Loads().Lookup(served); ok {
+	counter, ok := s.server.router.Loads().Lookup(served)
+	switch {
+	case !ok:
+		s.slot.Release() // it runs where nothing is counted
+	case s.slot.Held():
 		s.slot.Move(counter)
+	default:
+		s.slot, _ = counter.Take()
 	}
 }
 

@@ -22,6 +22,16 @@ const (
 	modeDuplex   = extprocfilterv3.ProcessingMode_FULL_DUPLEX_STREAMED
 )
 
+// stage is how far a request has come.
+type stage uint8
+
+const (
+	begun    stage = iota
+	awaiting       // its body was asked for
+	decided        // an endpoint was chosen, or Envoy went on without us
+	answered       // its response headers have come
+)
+
 // stream is the state of one request. All of it belongs to the goroutine that
 // serves the request's gRPC stream.
 type stream struct {
@@ -29,12 +39,11 @@ type stream struct {
 	settings *Settings
 	record   Record
 
-	mode    bodyMode        // of the request body, as Envoy is configured
-	awaited int64           // the body's length; of use while one is awaited
-	back    bodyMode        // of the response body
-	scanner *prefix.Scanner // not nil while a body is awaited
-	decided bool
-	slot    load.Reservation
+	stage stage
+	mode  bodyMode // of the request body, as Envoy is configured
+	back  bodyMode // of the response body
+	head  requestHead
+	slot  load.Reservation
 }
 
 // handle answers one message; nil ends the stream, which lets the request go
@@ -48,7 +57,7 @@ func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.Pro
 	}()
 	switch r := m.GetRequest().(type) {
 	case *extprocv3.ProcessingRequest_RequestHeaders:
-		if s.decided || s.scanner != nil || s.record.Undecided {
+		if s.stage != begun {
 			return unchanged.headersResponse() // headers come once; a second decision would lose the first one's slot
 		}
 		s.mode = modeBuffered
@@ -81,46 +90,35 @@ func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.Pro
 
 // requestHeaders decides at once when no body is needed or comes, and asks for
 // the whole body otherwise.
-//
-// Only a body that is known to fit into Envoy's buffer is asked for: BUFFERED
-// answers a larger one with 413, and BUFFERED_PARTIAL, which would take its
-// beginning, loses the end of some requests, which then hang (Envoy 1.40).
 func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
-	head := readHead(m.GetHeaders(), s.settings.TenantHeader)
-	s.record.TraceParent, s.record.TraceState = head.traceParent, head.traceState
-	s.record.RequestID = printable(head.requestID, 64)
-	s.record.API, _ = prefix.Classify(head.prefix.Path)
+	s.head = readHead(m.GetHeaders(), s.settings.TenantHeader)
+	s.record.TraceParent, s.record.TraceState = s.head.traceParent, s.head.traceState
+	s.record.RequestID = printable(s.head.requestID, 64)
+	s.record.API, _ = prefix.Classify(s.head.prefix.Path)
 
 	table := s.server.router.Table()
 	switch {
 	case m.GetEndOfStream():
-		a := s.decide(route.Request{}, NoText)
-		s.allowRetry(&a)
-		return a
-	case head.upgrade:
-		return s.decideWithoutBody(Upgrade)
+		return s.decide(route.Request{}, NoText, true)
 	case !table.Policy().NeedsKey() || table.Candidates() < 2:
 		return s.decideWithoutBody(NoProblem)
-	case !head.prefix.NeedsBody():
-		return s.decideWithoutBody(NoText)
-	case s.mode != modeNone && s.mode != modeBuffered && s.mode != modePartial:
-		return s.decideWithoutBody(UnsupportedMode)
-	case head.contentLength < 0:
-		return s.decideWithoutBody(UnknownLength)
-	case head.contentLength > s.settings.BodyLimit:
-		return s.decideWithoutBody(BodyTooLarge)
 	}
-	s.awaited = head.contentLength
-	s.scanner = s.server.scanners.Get(head.prefix, prefix.Options{
-		PrefixLength: table.Policy().PrefixLength,
-		MaxInflate:   s.settings.InflateLimit,
-	})
+	if p := s.head.unread(s.settings.BodyLimit); p != NoProblem {
+		return s.decideWithoutBody(p)
+	}
+	if s.mode != modeNone && s.mode != modeBuffered && s.mode != modePartial {
+		return s.decideWithoutBody(UnsupportedMode)
+	}
+	s.stage = awaiting
 	return answer{setBodyMode: s.mode != modeBuffered, bodyMode: modeBuffered}
 }
 
 // decideWithoutBody decides at the headers and spares the body the detour.
+// Retries are safe where the body does not pass through this filter at all, or
+// is in Envoy's buffer as a whole; in the other modes a failure of ours would
+// make Envoy send parts of it twice.
 func (s *stream) decideWithoutBody(p Problem) answer {
-	a := s.decide(route.Request{}, p)
+	a := s.decide(route.Request{}, p, s.mode == modeNone || s.mode == modeBuffered)
 	a.setBodyMode, a.bodyMode = s.mode == modeBuffered || s.mode == modePartial, modeNone
 	return a
 }
@@ -129,40 +127,47 @@ func (s *stream) decideWithoutBody(p Problem) answer {
 // the first message holds all of the body that will come.
 func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 	s.record.BodyBytes += int64(len(m.GetBody()))
-	if s.scanner == nil {
+	if s.stage != awaiting {
 		return unchanged
 	}
 	s.record.Scanned = time.Now()
-	s.scanner.Feed(m.GetBody())
+	scanner := s.server.scanners.Get(s.head.prefix, prefix.Options{
+		PrefixLength: s.server.router.Table().Policy().PrefixLength,
+		MaxInflate:   s.settings.InflateLimit,
+	})
+	defer s.server.scanners.Put(scanner)
+	scanner.Feed(m.GetBody())
 	// With trailers the last of the body does not end the stream.
-	complete := m.GetEndOfStream() || s.record.BodyBytes == s.awaited
-	result := s.scanner.Finish(complete)
+	complete := m.GetEndOfStream() || s.record.BodyBytes == s.head.contentLength
+	result := scanner.Finish(complete)
 	s.note(&result)
-	a := s.decide(route.Request{Key: result.Key, Keyed: result.Kind != prefix.None}, NoProblem)
-	s.releaseScanner()
-	if complete {
-		// The whole body is in Envoy's buffer. Retries that are switched on while
-		// a body still flows would make Envoy send parts of it twice.
-		s.allowRetry(&a)
-	}
-	return a
+	return s.decide(route.Request{Key: result.Key, Keyed: result.Kind != prefix.None}, NoProblem, complete)
 }
 
-// decide chooses an endpoint and takes a slot there.
-func (s *stream) decide(request route.Request, p Problem) answer {
+// decide chooses an endpoint and takes a slot there. retry switches Envoy's
+// retries on.
+func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	if s.record.Scanned.IsZero() {
 		s.record.Scanned = time.Now()
 	}
 	request.Random = s.server.random()
 	decision, slot := s.server.router.Table().Pick(request)
-	s.record.Decision, s.slot, s.decided = decision, slot, true
+	s.record.Decision, s.slot, s.stage = decision, slot, decided
 	s.record.Decided = time.Now()
 	s.problem(p)
 	if decision.Reason == route.NoEndpoints {
 		s.problem(NoEndpoints)
 	}
+	a := answer{decided: true, destination: strings.Join(decision.Choices(), ",")}
+	switch {
+	case s.head.full:
+		s.problem(HeadersFull)
+		a.metadataOnly = true
+	case retry && a.destination != "":
+		a.retryOn, a.maxRetries = s.settings.retryOn, s.settings.maxRetries
+	}
 	s.server.observer.Decided(&s.record)
-	return answer{decided: true, destination: strings.Join(decision.Choices(), ",")}
+	return a
 }
 
 // note records what was read of the body. The words in it are the client's, so
@@ -193,29 +198,14 @@ func (s *stream) note(r *prefix.Result) {
 	}
 }
 
-func (s *stream) allowRetry(a *answer) {
-	if a.destination != "" {
-		a.retryOn, a.maxRetries = s.settings.retryOn, s.settings.maxRetries
-	}
-}
-
 func (s *stream) problem(p Problem) {
 	if p != NoProblem {
 		s.record.Problems = append(s.record.Problems, p)
 	}
 }
 
-func (s *stream) releaseScanner() {
-	if s.scanner != nil {
-		s.server.scanners.Put(s.scanner)
-		s.scanner = nil
-	}
-}
-
-// panicked tells of a panic that was recovered. The scanner may have been left
-// in the middle of something, so it is not used again.
+// panicked tells of a panic that was recovered.
 func (s *stream) panicked() {
-	s.scanner = nil
 	s.problem(Panicked)
 	defer func() { _ = recover() }() // the observer may be what panics
 	s.server.observer.Panicked(&s.record, debug.Stack())
@@ -229,9 +219,9 @@ func (s *stream) end() {
 			s.panicked()
 		}
 	}()
-	s.releaseScanner()
 	s.slot.Release()
-	if s.decided {
+	if s.stage >= decided {
+		s.record.Unanswered = s.stage == decided
 		s.server.observer.Ended(&s.record)
 	}
 }

@@ -79,7 +79,7 @@ routingConfig:
   prefixAwareRoutingConfig: {prefixLength: 2048, concurrencyThreshold: 7}
 membership:
   static: [{address: "10.0.0.1:8000", zone: a}]
-retry: {attempts: 3}
+retry: {attempts: 1}
 `
 
 // Other ways of writing one configuration mean the same.
@@ -96,7 +96,7 @@ func TestDecodeSpellings(t *testing.T) {
 		"empty rest":  sample + "limits:\nlog: {}\n",
 		"other order": "ro" + sections[1] + strings.TrimSuffix(sections[0], "ro"),
 		"paste":       strings.NewReplacer("routing", "Routing", "prefix", "Prefix", "concurrency", "Concurrency").Replace(sample),
-		"JSON":        `{"listen":{"extProc":"127.0.0.1:1"},"routingConfig":{"routingStrategy":"PREFIX_AWARE","prefixAwareRoutingConfig":{"prefixLength":2048,"concurrencyThreshold":7}},"membership":{"static":[{"address":"10.0.0.1:8000","zone":"a"}]},"retry":{"attempts":3}}`,
+		"JSON":        `{"listen":{"extProc":"127.0.0.1:1"},"routingConfig":{"routingStrategy":"PREFIX_AWARE","prefixAwareRoutingConfig":{"prefixLength":2048,"concurrencyThreshold":7}},"membership":{"static":[{"address":"10.0.0.1:8000","zone":"a"}]},"retry":{"attempts":1}}`,
 		"v4 in v6":    strings.Replace(sample, "10.0.0.1", "[::ffff:10.0.0.1]", 1),
 		"anchor":      sample + "tenant: &anchor\n",
 	} {

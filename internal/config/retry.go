@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/warmpath/warmpath/internal/config/strict"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // RetryCondition is a value of Envoy's x-envoy-retry-on header.
@@ -20,8 +21,9 @@ const (
 	EnvoyRatelimited       RetryCondition = "envoy-ratelimited"
 )
 
-// MaxAttempts bounds Retry.Attempts: each one costs a failing fleet more work.
-const MaxAttempts = 5
+// MaxAttempts bounds Retry.Attempts: a decision names no more endpoints than that
+// to go on to.
+const MaxAttempts = route.MaxChoices - 1
 
 func retryConditions() []RetryCondition {
 	return []RetryCondition{

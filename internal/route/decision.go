@@ -9,6 +9,9 @@ type Reason uint8
 const (
 	// NoEndpoints: the membership is empty, nothing could be chosen.
 	NoEndpoints Reason = iota
+	// Undecided: Envoy sent the request on before an endpoint was chosen. Pick
+	// never gives this reason.
+	Undecided
 	// SingleCandidate: only one endpoint can serve, nothing was hashed.
 	SingleCandidate
 	// ByRandom: the strategy is RANDOM.
@@ -28,6 +31,7 @@ const (
 
 var reasonNames = [...]string{
 	NoEndpoints:        "no_endpoints",
+	Undecided:          "undecided",
 	SingleCandidate:    "single_candidate",
 	ByRandom:           "random",
 	ByLeastOutstanding: "least_outstanding",

@@ -55,13 +55,27 @@ func (t *Table) take(d Decision, i int, alternatives []string) (Decision, load.R
 	return d, r
 }
 
-// random chooses by weight; the further choices are the next draws.
+// random chooses by weight; the second choice is another draw.
 func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation) {
-	var alternatives [MaxChoices - 1]string
 	first := t.draw(random, -1)
 	second := t.draw(next(random), first)
-	alternatives[0] = t.candidates[second].address
-	return t.take(d, first, alternatives[:1])
+	alternatives, n := t.alternatives(first, second)
+	return t.take(d, first, alternatives[:n])
+}
+
+// alternatives names the second choice and a third, so that every retry has an
+// endpoint of ours to go to.
+func (t *Table) alternatives(first, second int) (addresses [MaxChoices - 1]string, n int) {
+	addresses[0] = t.candidates[second].address
+	third := (second + 1) % len(t.candidates)
+	if third == first {
+		third = (third + 1) % len(t.candidates)
+	}
+	if third == second {
+		return addresses, 1
+	}
+	addresses[1] = t.candidates[third].address
+	return addresses, 2
 }
 
 // draw returns a candidate at random by weight, other than the one left out.
@@ -122,7 +136,8 @@ func (t *Table) leastOutstanding(d Decision, random uint64) (Decision, load.Rese
 			continue
 		}
 		d.Load = before
-		d.choose(t.candidates[i].address, []string{t.candidates[second].address})
+		alternatives, n := t.alternatives(i, second)
+		d.choose(t.candidates[i].address, alternatives[:n])
 		return d, r
 	}
 }

@@ -59,6 +59,31 @@ func TestBoundHoldsUnderConcurrency(t *testing.T) {
 	}
 }
 
+// Held open, 1,000 concurrent requests fill ten endpoints to exactly the threshold.
+func TestConcurrentRequestsFillExactly(t *testing.T) {
+	for _, p := range []Policy{prefixAware(100), {Strategy: LeastOutstandingRequests}} {
+		for range 40 {
+			tracker := load.NewTracker()
+			table := NewTable(setOf(endpoints(10)...), p, tracker)
+			start := make(chan struct{})
+			var wg sync.WaitGroup
+			for g := range 1000 {
+				wg.Go(func() {
+					<-start
+					table.Pick(Request{Key: uint64(g % 3), Keyed: true, Random: next(uint64(g))})
+				})
+			}
+			close(start)
+			wg.Wait()
+			for _, c := range tracker.Snapshot() {
+				if c.Outstanding != 100 {
+					t.Fatalf("%s: %s has %d, want 100", p.Strategy, c.Address, c.Outstanding)
+				}
+			}
+		}
+	}
+}
+
 // Held open, requests of one prefix fill its homes one after the other, exactly
 // to the threshold, in the same order in every run; then the least loaded.
 func TestFillOrder(t *testing.T) {
@@ -178,7 +203,7 @@ func TestLeastOutstanding(t *testing.T) {
 		for i := range 400 {
 			d, _ := table.Pick(Request{Random: next(uint64(i))})
 			counts[d.Chosen]++
-			if len(d.Choices()) != 2 || d.Choices()[1] == d.Chosen {
+			if len(d.Choices()) != MaxChoices || d.Choices()[1] == d.Chosen || d.Choices()[2] == d.Choices()[1] || d.Choices()[2] == d.Chosen {
 				t.Fatalf("choices %v", d.Choices())
 			}
 		}

@@ -36,6 +36,16 @@ func (s Strategy) String() string {
 	return fmt.Sprintf("Strategy(%d)", uint8(s))
 }
 
+// Strategies returns all strategies in order, for those who prepare something
+// for each.
+func Strategies() []Strategy {
+	all := make([]Strategy, len(strategyNames))
+	for i := range all {
+		all[i] = Strategy(i)
+	}
+	return all
+}
+
 // ParseStrategy reads a strategy by its name.
 func ParseStrategy(name string) (Strategy, error) {
 	for i, n := range strategyNames {

@@ -73,19 +73,27 @@ func (t *Table) allFull(limits bounds) bool {
 // saturated gives the request to the least loaded candidate, the earlier home
 // of equal ones.
 func (t *Table) saturated(d Decision, limits bounds, homes []string) (Decision, load.Reservation) {
-	best, bestCost := -1, 0.0
+	d.Reason = Saturated
+	for {
+		best, seen := t.leastLoadedHome(d.Key)
+		c := &t.candidates[best]
+		r, before, ok := c.counter.Reserve(seen + 1)
+		if !ok { // others took its slots since; look again
+			continue
+		}
+		d.Rank, d.Bound, d.Load = t.index.Rank(d.Key, best), limits.of(c), before
+		d.chooseInOrder(c.address, homes)
+		return d, r
+	}
+}
+
+func (t *Table) leastLoadedHome(key uint64) (best int, seen int64) {
+	best, lowest := -1, 0.0
 	for i := range t.candidates {
-		cost, _ := t.cost(i)
-		if best < 0 || cost < bestCost || cost == bestCost && t.index.Before(d.Key, i, best) {
-			best, bestCost = i, cost
+		cost, outstanding := t.cost(i)
+		if best < 0 || cost < lowest || cost == lowest && t.index.Before(key, i, best) {
+			best, lowest, seen = i, cost, outstanding
 		}
 	}
-	d.Reason = Saturated
-	d.Rank = t.index.Rank(d.Key, best)
-	d.Bound = limits.of(&t.candidates[best])
-	c := &t.candidates[best]
-	r, seen := c.counter.Take()
-	d.Load = seen
-	d.chooseInOrder(c.address, homes)
-	return d, r
+	return best, seen
 }

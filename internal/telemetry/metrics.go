@@ -14,14 +14,15 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	decisions [3][8]prometheus.Counter // by strategy and reason
-	problems  []prometheus.Counter
-	endpoints *endpoints
-	bodyWait  prometheus.Histogram
-	decide    prometheus.Histogram
-	missed    prometheus.Counter
-	retried   prometheus.Counter
-	requests  prometheus.Gauge
+	decisions  [][]prometheus.Counter // by strategy and reason
+	problems   []prometheus.Counter
+	endpoints  *endpoints
+	bodyWait   prometheus.Histogram
+	decide     prometheus.Histogram
+	missed     prometheus.Counter
+	unanswered prometheus.Counter
+	retried    prometheus.Counter
+	requests   prometheus.Gauge
 
 	// Nacks counts the resources that an Envoy refused, by type.
 	Nacks *prometheus.CounterVec
@@ -56,10 +57,12 @@ func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 func (m *Metrics) registerRequests() {
 	decisions := m.counters("warmpath_decisions_total", "Routing decisions.", "strategy", "reason")
-	for s := range m.decisions {
+	for _, s := range route.Strategies() {
+		var counters []prometheus.Counter
 		for _, r := range route.Reasons() {
-			m.decisions[s][r] = decisions.WithLabelValues(route.Strategy(s).String(), r.String())
+			counters = append(counters, decisions.WithLabelValues(s.String(), r.String()))
 		}
+		m.decisions = append(m.decisions, counters)
 	}
 	problems := m.counters("warmpath_problems_total",
 		"What kept requests from being routed by their text alone. None of them fails a request.", "problem")
@@ -79,6 +82,8 @@ func (m *Metrics) registerRequests() {
 	m.missed = m.counter("warmpath_override_missed_total",
 		"Responses from an endpoint that the decision had not named: Envoy fell back.")
 	m.retried = m.counter("warmpath_retried_total", "Responses for which Envoy tried more than one endpoint.")
+	m.unanswered = m.counter("warmpath_unanswered_total",
+		"Requests whose stream ended before the response's headers: the client left, or Envoy gave up waiting for warmpath and the response runs on uncounted.")
 	m.requests = m.gauge("warmpath_requests_in_flight", "Requests whose stream from Envoy is open.")
 }
 
@@ -142,9 +147,6 @@ func (m *Metrics) countProblems(r *extproc.Record) {
 }
 
 func (m *Metrics) served(r *extproc.Record) {
-	if r.Undecided {
-		m.countProblems(r)
-	}
 	if r.Missed {
 		m.missed.Inc()
 	}
@@ -153,7 +155,12 @@ func (m *Metrics) served(r *extproc.Record) {
 	}
 }
 
-func (m *Metrics) ended(*extproc.Record) { m.requests.Dec() }
+func (m *Metrics) ended(r *extproc.Record) {
+	m.requests.Dec()
+	if r.Unanswered {
+		m.unanswered.Inc()
+	}
+}
 
 // panicked counts the one problem that may come before or after a decision.
 func (m *Metrics) panicked() { m.problems[extproc.Panicked].Inc() }
