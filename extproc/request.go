@@ -99,6 +99,13 @@ func (h requestHead) unread(bodyLimit int64) Problem {
 	return NoProblem
 }
 
+// Unread says why the server would not read the body of a request with these
+// headers for its key, or NoProblem when it would. bodyLimit is
+// [Settings].BodyLimit. It is for explanations.
+func Unread(headers *corev3.HeaderMap, bodyLimit int64) Problem {
+	return readHead(headers, "").unread(bodyLimit)
+}
+
 func setOnce(field *string, header *corev3.HeaderValue) {
 	if *field == "" {
 		*field = value(header)

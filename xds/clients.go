@@ -154,7 +154,7 @@ func (c *clients) overtaken(cl *client, generation uint64) bool {
 func (c *clients) status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := Status{Generation: c.generation, Nacks: c.nacks, LastNack: c.lastNack}
+	st := Status{Generation: c.generation, Clients: []Client{}, Nacks: c.nacks, LastNack: c.lastNack}
 	for _, cl := range c.streams {
 		if cl.connected {
 			st.Clients = append(st.Clients, Client{

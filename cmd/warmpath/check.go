@@ -1,10 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
@@ -77,12 +78,13 @@ func loadConfig(path string) (config.Config, fleet.Set, error) {
 	return c, set, nil
 }
 
-// isMembership tells a membership file from a configuration by its top-level key.
+// isMembership tells a membership file from a configuration: by the key that
+// only it has.
 func isMembership(data []byte) bool {
-	for line := range bytes.Lines(data) {
-		if bytes.HasPrefix(line, []byte("endpoints:")) {
-			return true
-		}
+	var top map[string]yaml.Node
+	if err := yaml.Unmarshal(data, &top); err != nil {
+		return false // the configuration's reader says what is wrong
 	}
-	return false
+	_, ok := top["endpoints"]
+	return ok
 }

@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/load"
@@ -117,6 +121,7 @@ type explainer struct {
 	policy       route.Policy
 	tenantHeader string
 	inflate      int64
+	bodyLimit    int64
 	table        *route.Table
 }
 
@@ -145,7 +150,8 @@ func newExplainer(o explainOptions, lengthSet bool) (*explainer, error) {
 	}
 	return &explainer{
 		options: o, policy: p, tenantHeader: c.Tenant.Header, inflate: c.Limits.InflateBytes,
-		table: route.NewTable(set, p, load.NewTracker()),
+		bodyLimit: c.Limits.RequestBodyBytes,
+		table:     route.NewTable(set, p, load.NewTracker()),
 	}, nil
 }
 
@@ -170,8 +176,9 @@ func (e *explainer) explain(file string, body []byte) explanation {
 		Path: e.options.path, ContentType: e.options.headers.get("content-type"),
 		ContentEncoding: e.options.headers.get("content-encoding"), TenantHeader: e.options.headers.get(e.tenantHeader),
 	}
+	unread := extproc.Unread(e.headerMap(body), e.bodyLimit)
 	var scanner prefix.Scanner
-	result := e.scan(&scanner, head, body, e.policy.PrefixLength)
+	result := e.scan(&scanner, head, body, unread, e.policy.PrefixLength)
 	x := explanation{
 		File: file, API: result.API.String(), Kind: result.Kind.String(),
 		TextChars: result.Chars, PrefixLength: e.policy.PrefixLength,
@@ -187,14 +194,32 @@ func (e *explainer) explain(file string, body []byte) explanation {
 		x.Text = &text
 	}
 	e.decide(&x, result)
-	e.scan(&scanner, head, body, comparedChars)
+	if unread != extproc.NoProblem {
+		x.Notes = append(x.Notes, unread.String())
+	}
+	e.scan(&scanner, head, body, extproc.NoProblem, comparedChars)
 	x.whole = scanner.Text()
 	return x
 }
 
-func (e *explainer) scan(s *prefix.Scanner, head prefix.Head, body []byte, length int) prefix.Result {
+// headerMap is the request's headers as Envoy would send them.
+func (e *explainer) headerMap(body []byte) *corev3.HeaderMap {
+	m := &corev3.HeaderMap{Headers: []*corev3.HeaderValue{{Key: ":path", RawValue: []byte(e.options.path)}}}
+	for _, line := range e.options.headers {
+		name, value, _ := strings.Cut(line, ":")
+		m.Headers = append(m.Headers, &corev3.HeaderValue{
+			Key: strings.ToLower(strings.TrimSpace(name)), RawValue: []byte(strings.TrimSpace(value)),
+		})
+	}
+	if e.options.headers.get("transfer-encoding") == "" && e.options.headers.get("content-length") == "" {
+		m.Headers = append(m.Headers, &corev3.HeaderValue{Key: "content-length", RawValue: []byte(strconv.Itoa(len(body)))})
+	}
+	return m
+}
+
+func (e *explainer) scan(s *prefix.Scanner, head prefix.Head, body []byte, unread extproc.Problem, length int) prefix.Result {
 	s.Reset(head, prefix.Options{PrefixLength: length, MaxInflate: e.inflate})
-	if head.NeedsBody() {
+	if unread == extproc.NoProblem {
 		s.Feed(body)
 	}
 	return s.Finish(true)

@@ -5,83 +5,62 @@ import (
 	"unicode/utf8"
 )
 
-// decode takes bytes without escapes; what is not UTF-8 becomes U+FFFD, one for
-// each byte, as Go decodes.
-func (s *Scanner) decode(p []byte) {
-	if len(p) == 0 {
-		return
-	}
-	s.flushHigh()
-	for s.carryN > 0 && len(p) > 0 {
-		s.carry[s.carryN] = p[0]
-		s.carryN++
-		p = p[1:]
-		s.drainCarry()
-	}
+// toValid returns p with U+FFFD in place of each byte that is not UTF-8, as Go
+// decodes: p itself, or s.fixed.
+func (s *Scanner) toValid(p []byte) []byte {
 	if utf8.Valid(p) {
-		s.emit(p)
-		return
+		return p
 	}
-	for len(p) > 0 {
-		n := validLen(p)
-		s.emit(p[:n])
-		p = p[n:]
-		if len(p) > 0 && !utf8.FullRune(p) {
-			s.carryN = copy(s.carry[:], p)
-			return
-		}
-		if len(p) > 0 {
-			s.emitRune(utf8.RuneError)
-			p = p[1:]
-		}
-	}
-}
-
-// validLen returns the length of the valid UTF-8 that p begins with.
-func validLen(p []byte) int {
 	n := 0
-	for n < len(p) {
-		r, size := utf8.DecodeRune(p[n:])
-		if r == utf8.RuneError && size == 1 {
-			break
+	for len(p) > 0 {
+		r, size := utf8.DecodeRune(p)
+		n += utf8.EncodeRune(s.fixed[n:], r)
+		p = p[size:]
+	}
+	return s.fixed[:n]
+}
+
+// incomplete returns how many bytes at the end of p begin a character that is
+// not all there.
+func incomplete(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if last := p[len(p)-n:]; isStart(last[0]) {
+			if utf8.FullRune(last) {
+				return 0
+			}
+			return n
 		}
-		n += size
 	}
-	return n
-}
-
-// drainCarry emits the characters that are complete in the carry.
-func (s *Scanner) drainCarry() {
-	for s.carryN > 0 && utf8.FullRune(s.carry[:s.carryN]) {
-		r, size := utf8.DecodeRune(s.carry[:s.carryN])
-		s.emitRune(r)
-		s.carryN = copy(s.carry[:], s.carry[size:s.carryN])
-	}
-}
-
-// flushCarry ends characters that will not be completed.
-func (s *Scanner) flushCarry() {
-	for ; s.carryN > 0; s.carryN-- {
-		s.emitRune(utf8.RuneError)
-	}
-}
-
-// flushHigh ends a surrogate pair that will not be completed.
-func (s *Scanner) flushHigh() {
-	if s.high != 0 {
-		s.high = 0
-		s.emitRune(utf8.RuneError)
-	}
-}
-
-func (s *Scanner) flush() {
-	s.flushHigh()
-	s.flushCarry()
+	return 0
 }
 
 // unescaped has what the letter of a short escape stands for.
 var unescaped = [256]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// unescape adds to the buffer what the escape that p begins with stands for. It
+// returns the length of the escape, or 0 if it is wrong or not all there.
+func (s *Scanner) unescape(p []byte) int {
+	const short, long = len(`\n`), len(`\u0000`)
+	if len(p) < short {
+		return 0
+	}
+	if b := unescaped[p[1]]; b != 0 {
+		s.flushHigh()
+		s.buf[s.out] = b
+		s.out++
+		return short
+	}
+	if len(p) < long || p[1] != 'u' {
+		return 0
+	}
+	unit := hexDigit(p[2])<<12 | hexDigit(p[3])<<8 | hexDigit(p[4])<<4 | hexDigit(p[5])
+	if unit < 0 {
+		return 0
+	}
+	s.codeUnit(unit)
+	return long
 }
 
 // readEscape takes one byte of an escape sequence behind its backslash.
@@ -95,7 +74,7 @@ func (s *Scanner) readEscape(c byte) {
 		default:
 			s.escape = 0
 			s.flushHigh()
-			s.emitRune(rune(b))
+			s.put(rune(b))
 		}
 		return
 	}
@@ -126,7 +105,7 @@ func (s *Scanner) codeUnit(u rune) {
 	if s.high != 0 {
 		if r := utf16.DecodeRune(s.high, u); r != utf8.RuneError {
 			s.high = 0
-			s.emitRune(r)
+			s.put(r)
 			return
 		}
 		s.flushHigh()
@@ -135,13 +114,19 @@ func (s *Scanner) codeUnit(u rune) {
 	case 0xD800 <= u && u < 0xDC00:
 		s.high = u
 	case utf16.IsSurrogate(u):
-		s.emitRune(utf8.RuneError)
+		s.put(utf8.RuneError)
 	default:
-		s.emitRune(u)
+		s.put(u)
 	}
 }
 
-func (s *Scanner) emitRune(r rune) {
-	n := utf8.EncodeRune(s.tmp[:], r)
-	s.emit(s.tmp[:n])
+// flushHigh ends a surrogate pair that will not be completed.
+func (s *Scanner) flushHigh() {
+	if s.high != 0 {
+		s.high = 0
+		s.put(utf8.RuneError)
+	}
 }
+
+// put adds a character to the buffer, which must have room for it.
+func (s *Scanner) put(r rune) { s.out += utf8.EncodeRune(s.buf[s.out:], r) }

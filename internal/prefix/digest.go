@@ -41,10 +41,11 @@ func mix(a, b uint64) uint64 {
 // hashing reports whether a digest of the value that is being read is needed.
 func (f *frame) hashing() bool { return f.hash && !f.drop || f.media }
 
-// Digests of what stands for no images.
+// Digests of what is empty; all but that of an object stand for no images.
 var (
 	nullDigest  = mix(tagScalar, xxhash.Sum64String("null"))
 	emptyDigest = mix(tagString, xxhash.Sum64String(""))
+	emptyObject = mix(tagObject, 0)
 )
 
 // endMedia makes the images that were read a marker: of the slot, or of the

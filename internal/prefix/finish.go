@@ -122,9 +122,9 @@ func (s *Scanner) cut() {
 	case stateString, stateSkipString:
 		s.cutString()
 	case stateScalar:
-		s.endScalar()
+		s.endScalar(nil)
 	case stateSkip:
-		s.valueEnd(mix(tagDeep, s.sum.Sum64()))
+		s.valueEnd(mix(tagDeep, s.digest(nil)))
 	case stateColon, stateValue:
 		s.endOpenCand()
 	}
@@ -133,8 +133,11 @@ func (s *Scanner) cut() {
 	}
 }
 
-// cutString ends a string in its middle. Of a field or a name that says nothing.
+// cutString ends a string in its middle, without a character that was begun. Of
+// a field or a name that says nothing.
 func (s *Scanner) cutString() {
+	s.out -= incomplete(s.buf[:s.out])
+	s.high = 0
 	switch {
 	case s.sink&sinkName != 0:
 		s.sink = 0
@@ -143,6 +146,7 @@ func (s *Scanner) cutString() {
 		s.valueEnd(0)
 	case s.sink&sinkType != 0:
 		s.top().typ.reset()
+		s.out = 0
 		s.endString()
 	default:
 		s.endString()

@@ -39,16 +39,24 @@ func (s *Scanner) scan(p []byte) {
 		case stateStart:
 			i += s.start(p[i])
 		default:
-			if isSpace(p[i]) {
-				i++
-				continue
+			if i += spaces(p[i:]); i < len(p) {
+				i += s.structure(p[i:])
 			}
-			i += s.structure(p[i:])
 		}
 	}
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// spaces returns the length of the white space that p begins with.
+func spaces(p []byte) int {
+	for i, c := range p {
+		if !isSpace(c) {
+			return i
+		}
+	}
+	return len(p)
+}
 
 // start reads what may stand in front of the root object: a byte order mark
 // and white space.
@@ -94,7 +102,10 @@ func (s *Scanner) structure(p []byte) int {
 			s.pop()
 			return 1
 		}
-		return s.value(c)
+		if n := s.elements(p); n > 0 {
+			return n
+		}
+		return s.value(p)
 	}
 	s.state = stateFail
 	return 1
@@ -182,17 +193,17 @@ func (s *Scanner) valueEnd(digest uint64) {
 		return
 	}
 	f := s.top()
-	switch {
-	case f.array && f.hash:
-		f.sum = mix(f.sum, digest)
-	case f.array:
-	case f.hash && !f.drop:
+	if f.array {
+		if f.hash {
+			f.sum = mix(f.sum, digest)
+		}
+		return
+	}
+	if f.hash && !f.drop {
 		s.addMember(f, member{f.name, digest})
 	}
 	if f.media {
 		s.endMedia(f, digest)
 	}
-	if !f.array {
-		s.endCand(f)
-	}
+	s.endCand(f)
 }

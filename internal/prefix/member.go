@@ -6,27 +6,30 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
+// maxShort is the longest string that is read at a glance, with its quote.
+const maxShort = 64
+
 // key reads the name of a member.
 func (s *Scanner) key(p []byte) int {
-	rest := p[1:min(len(p), 1+len(s.name.buf))]
-	if n := bytes.IndexByte(rest, '"'); n >= 0 && isPlain(rest[:n]) {
+	if name, ok := shortString(p); ok {
 		s.state = stateColon
-		s.member(rest[:n], s.nameHash(rest[:n]))
-		return n + 2
+		s.member(name, s.nameHash(name))
+		n := len(name) + 2
+		return n + s.colonValue(p[n:])
 	}
 	s.name.reset()
 	s.beginString(sinkName|s.hashSink(), maxInt)
 	return 1
 }
 
-// isPlain reports whether a string stands for itself: ASCII without escapes.
-func isPlain(p []byte) bool {
-	for _, c := range p {
-		if c == '\\' || c >= 0x80 {
-			return false
-		}
+// colonValue reads what follows a name if that is a colon and, without white
+// space, the first byte of a value. It may stop anywhere.
+func (s *Scanner) colonValue(p []byte) int {
+	if len(p) < 2 || p[0] != ':' || isSpace(p[1]) {
+		return 0
 	}
-	return true
+	s.state = stateValue
+	return 1 + s.value(p[1:])
 }
 
 func (s *Scanner) hashSink() sink {

@@ -9,11 +9,14 @@ var isScalar = func() (t [256]bool) {
 	return t
 }()
 
+// isNumber reports whether a scalar that begins with c is a number.
+func isNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
+
 // beginScalar begins a number or a literal.
 func (s *Scanner) beginScalar(c byte) {
 	f := s.top()
-	s.state, s.sink, s.hashLeft = stateScalar, 0, maxInt
-	number := c == '-' || '0' <= c && c <= '9'
+	s.state, s.sink, s.hashLeft, s.hashed = stateScalar, 0, maxInt, false
+	number := isNumber(c)
 	switch s.view {
 	case viewField:
 		s.field.invalid = c != 'n'
@@ -32,30 +35,29 @@ func (s *Scanner) beginScalar(c byte) {
 	}
 	if f.hashing() {
 		s.sink |= sinkHash
-		s.sum.Reset()
 	}
 }
 
 // readScalar reads on to the end of a number or a literal.
 func (s *Scanner) readScalar(p []byte) int {
-	n := 0
-	for n < len(p) && isScalar[p[n]] {
-		n++
-	}
-	if s.sink != 0 {
-		s.emit(p[:n])
-	}
+	n := scalarLen(p)
 	if n < len(p) {
-		s.endScalar()
+		s.endScalar(p[:n])
+	} else if s.sink != 0 {
+		s.emit(p)
 	}
 	return n
 }
 
-func (s *Scanner) endScalar() {
+// endScalar goes on behind a number or a literal that ends with p.
+func (s *Scanner) endScalar(p []byte) {
 	var digest uint64
-	if s.sink&sinkHash != 0 {
-		digest = mix(tagScalar, s.sum.Sum64())
+	if s.sink != 0 {
+		s.write(p)
+		if s.sink&sinkHash != 0 {
+			digest = mix(tagScalar, s.digest(p))
+		}
+		s.sink = 0
 	}
-	s.sink = 0
 	s.valueEnd(digest)
 }

@@ -174,8 +174,10 @@ type lexer struct {
 	skipHash     bool
 
 	sink sink
-	// hashLeft is how many bytes of the string may enter the digest.
+	// hashLeft is how many bytes more of the value may enter the digest. hashed:
+	// its beginning is in sum already.
 	hashLeft int
+	hashed   bool
 	sum      xxhash.Digest
 	field    *field
 	name     label
@@ -184,12 +186,11 @@ type lexer struct {
 	escape uint8
 	unit   rune
 	high   rune
-	// carry is the beginning of a character whose end is in the next chunk.
-	carry  [8]byte
-	carryN int
-	tmp    [4]byte
-	// buf takes a run of plain text, so that it is handled at once.
-	buf [1024]byte
+	// buf[:out] is what was read of a string without its escapes, and not yet
+	// sent on. fixed has room for as many replacement characters.
+	buf   [1024]byte
+	out   int
+	fixed [3 * 1024]byte
 
 	// pieceStart and first: the piece begun last is the first of its slot.
 	pieceStart int
@@ -200,5 +201,5 @@ func (l *lexer) reset() {
 	l.state, l.bom, l.view, l.depth = stateStart, 0, viewSkip, 0
 	l.members = l.members[:0]
 	l.skipDepth, l.inQuote, l.odd, l.skipHash = 0, false, false, false
-	l.sink, l.escape, l.high, l.carryN, l.first = 0, 0, 0, 0, false
+	l.sink, l.escape, l.high, l.out, l.first = 0, 0, 0, 0, false
 }

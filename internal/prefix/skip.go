@@ -7,74 +7,92 @@ import "bytes"
 func (s *Scanner) beginSkip(hash bool) {
 	s.state, s.skipDepth, s.skipHash = stateSkip, 0, hash
 	s.inQuote, s.odd = false, false
-	if hash {
-		s.sum.Reset()
-	}
+	s.hashLeft, s.hashed = maxInt, false
 }
 
 // skipContainer reads on to the end of the container that is being skipped.
 func (s *Scanner) skipContainer(p []byte) int {
 	n, closed := s.skipTo(p)
-	if s.skipHash {
-		_, _ = s.sum.Write(p[:n])
-	}
-	if closed {
-		s.valueEnd(mix(tagDeep, s.sum.Sum64()))
+	switch {
+	case closed && s.skipHash:
+		s.valueEnd(mix(tagDeep, s.digest(p[:n])))
+	case closed:
+		s.valueEnd(0)
+	case s.skipHash:
+		s.absorb(p[:n])
 	}
 	return n
 }
 
 // skipTo returns how many bytes belong to the container, and whether it ends.
+// Looking at a block is worth it neither for a small container nor again behind
+// each backslash: the bytes up to slow are looked at one by one.
 func (s *Scanner) skipTo(p []byte) (n int, closed bool) {
-	for n < len(p) {
-		if s.inQuote {
-			n += s.skipQuoted(p[n:])
-			continue
-		}
-		if s.skipDepth > 0 && len(p)-n >= blockLen {
-			size, closed := s.skipBlocks(p[n:])
-			n += size
-			if closed {
-				return n, true
+	slow := 0
+	if s.skipDepth == 0 {
+		slow = blockLen / 2
+	}
+	for n < len(p) && !closed {
+		var size int
+		switch {
+		case s.inQuote:
+			size = s.skipQuoted(p[n:])
+		case n < slow || len(p)-n < blockLen:
+			size, closed = s.skipBytes(p[n:min(len(p), max(slow, n+blockLen))])
+		default:
+			size, closed = s.skipBlocks(p[n:])
+			if next := n + size; next < len(p) && p[next] == '\\' {
+				slow = next + blockLen
 			}
-			if s.inQuote || n == len(p) {
-				continue
-			}
 		}
-		switch p[n] {
+		n += size
+	}
+	return n, closed
+}
+
+// skipBytes skips up to the next string or the end of the container.
+func (s *Scanner) skipBytes(p []byte) (n int, closed bool) {
+	for i, c := range p {
+		switch c {
 		case '"':
 			s.inQuote = true
+			return i + 1, false
 		case '{', '[':
 			s.skipDepth++
 		case '}', ']':
-			s.skipDepth--
-			closed = s.skipDepth == 0
-		}
-		if n++; closed {
-			return n, true
+			if s.skipDepth--; s.skipDepth == 0 {
+				return i + 1, true
+			}
 		}
 	}
-	return n, false
+	return len(p), false
 }
 
 // skipQuoted reads on to the end of a string within what is being skipped. Most
 // are names: shorter than a search is worth.
 func (s *Scanner) skipQuoted(p []byte) int {
 	const short = 16
-	if !s.odd {
-		for i, c := range p[:min(len(p), short)] {
-			if c == '"' {
-				s.inQuote = false
-				return i + 1
-			}
-			if c == '\\' {
-				break
-			}
+	i := 0
+	if s.odd {
+		s.odd = false
+		i = 1
+	}
+	for ; i < min(len(p), short); i++ {
+		switch p[i] {
+		case '"':
+			s.inQuote = false
+			return i + 1
+		case '\\':
+			i++
 		}
 	}
-	n, end := s.toQuote(p)
+	if i > len(p) {
+		s.odd = true
+		return len(p)
+	}
+	n, end := s.toQuote(p[i:])
 	s.inQuote = !end
-	return n
+	return i + n
 }
 
 // skipString reads on to the end of the string that is being skipped.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 const maxInt = math.MaxInt
@@ -21,11 +23,8 @@ const (
 
 // beginString begins a string behind its quote.
 func (s *Scanner) beginString(to sink, hashLimit int) {
-	s.state, s.sink, s.hashLeft = stateString, to, hashLimit
-	s.escape, s.high, s.carryN, s.odd = 0, 0, 0, false
-	if to&sinkHash != 0 {
-		s.sum.Reset()
-	}
+	s.state, s.sink, s.hashLeft, s.hashed = stateString, to, hashLimit, false
+	s.escape, s.high, s.out, s.odd = 0, 0, 0, false
 	if !s.wants() {
 		s.state = stateSkipString
 	}
@@ -40,8 +39,8 @@ func (s *Scanner) wants() bool {
 
 // readString decodes a string up to its end, or to where the rest of it is of
 // no use. That place does not depend on the chunks as far as anyone can see:
-// whether more is wanted is asked before an escape that may be an error, and the
-// bytes and short escapes up to there cannot be.
+// whether more is wanted is asked before an escape that may be an error, and what
+// is up to there cannot be one.
 func (s *Scanner) readString(p []byte) int {
 	for i := 0; i < len(p); {
 		if s.escape != 0 {
@@ -51,46 +50,55 @@ func (s *Scanner) readString(p []byte) int {
 			}
 			continue
 		}
-		n := s.readPlain(p[i:])
-		i += n
+		i += s.fill(p[i:])
 		switch {
-		case i < len(p) && p[i] == '"':
-			s.flush()
+		case i == len(p):
+			return i
+		case p[i] == '"':
 			s.endString()
 			return i + 1
-		case i < len(p) && p[i] == '\\':
-			s.flushCarry()
+		case s.roomy():
+			s.emit(s.toValid(s.buf[:s.out]))
+			s.out, s.escape = 0, 1
+		default:
+			s.emitWhole()
 		}
 		if !s.wants() {
-			s.carryN, s.high = 0, 0
+			s.out, s.high, s.escape = 0, 0, 0
 			s.state = stateSkipString
 			return i
 		}
-		if i < len(p) && p[i] == '\\' {
-			s.escape = 1
-			i++
-		}
+		i += int(s.escape)
 	}
 	return len(p)
 }
 
-// readPlain decodes what stands for itself and short escapes, a bufferful at
-// most. It stops in front of the quote that ends the string and of an escape
-// that is longer, wrong, or not all there.
-func (s *Scanner) readPlain(p []byte) int {
-	in, out := 0, 0
-	for in < len(p) {
-		part := p[in:min(len(p), in+len(s.buf)-out)]
-		n := indexSpecial(part)
-		copy(s.buf[out:], part[:n])
-		in, out = in+n, out+n
-		if n == len(part) || part[n] == '"' || in+1 == len(p) || unescaped[p[in+1]] == 0 {
-			break
+// bufSlack is how many bytes the decoding of one escape adds to the buffer at
+// most: half a surrogate pair, and what follows it.
+const bufSlack = 8
+
+// roomy reports whether the buffer takes another escape.
+func (s *Scanner) roomy() bool { return s.out <= len(s.buf)-bufSlack }
+
+// fill adds to the buffer what p begins with, without its escapes, as long as
+// there is room. It stops in front of the quote that ends the string and of an
+// escape that is wrong or not all there.
+func (s *Scanner) fill(p []byte) int {
+	in := 0
+	for in < len(p) && p[in] != '"' && s.roomy() {
+		if p[in] == '\\' {
+			n := s.unescape(p[in:])
+			if n == 0 {
+				return in
+			}
+			in += n
+			continue
 		}
-		s.buf[out] = unescaped[p[in+1]]
-		in, out = in+2, out+1
+		s.flushHigh()
+		part := p[in:min(len(p), in+len(s.buf)-s.out)]
+		n := copy(s.buf[s.out:], part[:indexSpecial(part)])
+		in, s.out = in+n, s.out+n
 	}
-	s.decode(s.buf[:out])
 	return in
 }
 
@@ -112,15 +120,25 @@ func indexSpecial(p []byte) int {
 	return i
 }
 
-// emit sends decoded bytes to where they go.
+// emitWhole sends on what is in the buffer, but for the beginning of a character
+// whose end is still to come.
+func (s *Scanner) emitWhole() {
+	whole := s.out - incomplete(s.buf[:s.out])
+	s.emit(s.toValid(s.buf[:whole]))
+	s.out = copy(s.buf[:], s.buf[whole:s.out])
+}
+
+// emit sends decoded bytes to where they go, when more will follow.
 func (s *Scanner) emit(p []byte) {
+	if s.sink&sinkHash != 0 {
+		s.absorb(p)
+	}
+	s.write(p)
+}
+
+func (s *Scanner) write(p []byte) {
 	if s.sink&sinkText != 0 {
 		s.slot.write(p, s.limit)
-	}
-	if s.sink&sinkHash != 0 && s.hashLeft > 0 {
-		n := min(len(p), s.hashLeft)
-		_, _ = s.sum.Write(p[:n])
-		s.hashLeft -= n
 	}
 	switch {
 	case s.sink&sinkField != 0:
@@ -132,23 +150,46 @@ func (s *Scanner) emit(p []byte) {
 	}
 }
 
+// absorb adds bytes to the digest of a value that is not all there yet.
+func (s *Scanner) absorb(p []byte) {
+	if !s.hashed {
+		s.hashed = true
+		s.sum.Reset()
+	}
+	n := min(len(p), s.hashLeft)
+	_, _ = s.sum.Write(p[:n])
+	s.hashLeft -= n
+}
+
+// digest returns the hash of a value that ends with p. Most are all in p.
+func (s *Scanner) digest(p []byte) uint64 {
+	p = p[:min(len(p), s.hashLeft)]
+	if !s.hashed {
+		return xxhash.Sum64(p)
+	}
+	_, _ = s.sum.Write(p)
+	return s.sum.Sum64()
+}
+
 // endString goes on behind a string.
 func (s *Scanner) endString() {
+	s.flushHigh()
+	last := s.toValid(s.buf[:s.out])
+	s.write(last)
 	to := s.sink
 	s.sink = 0
 	var digest uint64
 	if to&sinkHash != 0 {
-		digest = s.sum.Sum64()
+		digest = s.digest(last)
 	}
-	if to&sinkName != 0 {
+	switch {
+	case to&sinkName != 0:
 		s.state = stateColon
 		s.member(s.name.bytes(), digest)
 		return
-	}
-	if to&sinkText != 0 {
+	case to&sinkText != 0:
 		s.endPiece()
-	}
-	if to&sinkField != 0 {
+	case to&sinkField != 0:
 		s.field.end(&s.sum)
 	}
 	s.valueEnd(mix(tagString, digest))

@@ -1,20 +1,30 @@
 package prefix
 
-// value begins a value at its first byte.
-func (s *Scanner) value(c byte) int {
-	switch {
+// value reads a value from its first byte on.
+func (s *Scanner) value(p []byte) int {
+	switch c := p[0]; {
 	case c == '"':
 		s.stringValue()
-		return 1
+		if s.state != stateString {
+			return 1
+		}
+		return 1 + s.readString(p[1:])
 	case c == '{' || c == '[':
+		if len(p) > 1 && p[1] == closing(c) && s.depth < MaxDepth {
+			s.emptyContainer(c == '[')
+			return 2
+		}
 		return s.container(c == '[')
 	case isScalar[c]:
 		s.beginScalar(c)
-		return 0
+		return s.readScalar(p)
 	}
 	s.state = stateFail
 	return 1
 }
+
+// closing returns the bracket that closes c.
+func closing(c byte) byte { return c + 2 }
 
 // stringValue begins a string according to what it means here.
 func (s *Scanner) stringValue() {
@@ -39,6 +49,19 @@ func (s *Scanner) stringValue() {
 		}
 	}
 	s.beginString(to, limit)
+}
+
+// emptyContainer reads an object or an array with nothing in it: no text,
+// whatever it means here.
+func (s *Scanner) emptyContainer(array bool) {
+	if s.view == viewField {
+		s.field.invalid = true
+	}
+	if array {
+		s.valueEnd(tagArray)
+		return
+	}
+	s.valueEnd(emptyObject)
 }
 
 // container begins an object or an array. It returns 0 when the bracket is left

@@ -17,6 +17,7 @@ type Config struct {
 	ConcurrencyThreshold int    // 0 = auto
 	OTLPEndpoint         string
 	DrainTimeout         time.Duration // default 10 s
+	Extra                string        // further lines of the file
 }
 
 // Endpoints makes a membership of healthy endpoints with equal weights.
@@ -70,6 +71,9 @@ func (s *Stack) writeConfig(c Config) error {
 	fmt.Fprintf(&b, "membership: {file: %s, drainTimeout: %s}\n", filepath.Base(s.endpointsPath()), c.DrainTimeout)
 	if c.OTLPEndpoint != "" {
 		fmt.Fprintf(&b, "tracing: {otlpEndpoint: %q}\n", c.OTLPEndpoint)
+	}
+	if c.Extra != "" {
+		b.WriteString(c.Extra + "\n")
 	}
 	return replaceFile(s.configPath(), b.String())
 }
