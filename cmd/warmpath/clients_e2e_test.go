@@ -70,7 +70,10 @@ func TestLargeBodies(t *testing.T) {
 	for _, size := range []int{32_767, 32_769, 200_000, limit - 1, limit, limit + 1, 5_000_000, 6_000_000, 20_000_000} {
 		body := chat(strings.Repeat("A long shared document. ", 100), strings.Repeat("x", max(0, size-2600)), false)
 		body = append(body, bytes.Repeat([]byte(" "), size-len(body))...)
-		home := homesOf(t, s, "/v1/chat/completions", body)[0]
+		home := ""
+		if size <= limit {
+			home = homesOf(t, s, "/v1/chat/completions", body)[0]
+		}
 		for _, chunked := range []bool{false, true} {
 			t.Run(fmt.Sprintf("size=%d/chunked=%v", size, chunked), func(t *testing.T) {
 				for range 4 {
