@@ -4,29 +4,37 @@ import "github.com/cespare/xxhash/v2"
 
 // elements reads elements of an array that have no text, and the commas behind
 // them, as long as they are simple. Anything else is left where it is.
-func (s *Scanner) elements(p []byte) (n int) {
+func (s *Scanner) elements(p []byte) int {
 	f := s.top()
 	if !f.array {
 		return 0
 	}
-	texts := false
 	switch s.view {
+	case viewHash:
+		return s.digestRun(p)
+	case viewContent, viewItem, viewMessage:
+		return s.silent(f, p)
 	case viewIDs:
-		return s.tokenIDs(p)
-	case viewContent, viewItem:
-		texts = true
-	case viewHash, viewMessage:
-	default:
-		return 0
+		if isNumber(p[0]) {
+			return s.tokenIDs(p)
+		}
+		return s.silent(f, p)
 	}
-	if s.depth == MaxDepth {
-		return 0
-	}
-	for n < len(p) && !(texts && p[n] == '"') {
+	return 0
+}
+
+// silent reads elements that are no text, and the commas behind them.
+func (s *Scanner) silent(f *frame, p []byte) (n int) {
+	texts := s.view == viewContent || s.view == viewItem
+	for n < len(p) {
+		c := p[n]
+		if c == '"' && texts && (n+1 == len(p) || p[n+1] != '"') || s.depth == MaxDepth && isOpening(c) || s.view == viewIDs && isNumber(c) {
+			break
+		}
 		size, digest := simple(p[n:], f.hash)
 		next := n + size
 		if size == 0 || next == len(p) || p[next] != ',' {
-			return n
+			break
 		}
 		if f.hash {
 			f.sum = mix(f.sum, digest)
@@ -36,6 +44,86 @@ func (s *Scanner) elements(p []byte) (n int) {
 		n += spaces(p[n:])
 	}
 	return n
+}
+
+// digestRun reads on in containers of which only the digests count, as long as what
+// is in them is simple. It stops in front of anything else.
+func (s *Scanner) digestRun(p []byte) (n int) {
+	f := s.top()
+	for n < len(p) {
+		if !f.array {
+			size := s.digestName(f, p[n:])
+			if n += size; size == 0 || n == len(p) {
+				return n
+			}
+		}
+		if s.depth == MaxDepth && isOpening(p[n]) {
+			return n
+		}
+		size, digest := simple(p[n:], true)
+		switch next := n + size; {
+		case size > 0 && next < len(p):
+			size, f = s.digestEnd(f, digest, p[next:])
+			if n = next + size; f == nil {
+				return n
+			}
+		case size == 0 && isOpening(p[n]):
+			f = s.push(viewHash, p[n] == '[', true)
+			f.elem, s.view = viewHash, viewHash
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+// digestName reads a name and its colon.
+func (s *Scanner) digestName(f *frame, p []byte) int {
+	if p[0] != '"' {
+		return 0
+	}
+	name, ok := shortString(p)
+	n := len(name) + 2
+	if !ok || n == len(p) || p[n] != ':' || string(name) == "cache_control" {
+		return 0
+	}
+	f.name, f.drop = xxhash.Sum64(name), false
+	s.state, s.view = stateValue, viewHash
+	return n + 1
+}
+
+// digestEnd reads what follows a value with a digest: the ends of containers, and
+// a comma. It returns the container to go on in, or nil if there is something else.
+func (s *Scanner) digestEnd(f *frame, digest uint64, p []byte) (n int, in *frame) {
+	for {
+		if f.array {
+			f.sum = mix(f.sum, digest)
+		} else {
+			s.addMember(f, member{f.name, digest})
+		}
+		s.state = stateAfter
+		if n == len(p) {
+			return n, nil
+		}
+		switch c := p[n]; {
+		case c == ',' && f.array:
+			s.state, s.view = stateValue, viewHash
+			return n + 1, f
+		case c == ',':
+			s.state = stateKey
+			return n + 1, f
+		case c != ']' && f.array, c != '}' && !f.array:
+			return n, nil
+		}
+		n++
+		digest = s.digestOf(f)
+		s.depth--
+		if f = s.top(); f.view != viewHash {
+			s.valueEnd(digest)
+			return n, nil
+		}
+	}
 }
 
 // simple returns the length and, if hash is set, the digest of a value that has
@@ -58,7 +146,7 @@ func simple(p []byte, hash bool) (size int, digest uint64) {
 			digest = mix(tagString, xxhash.Sum64(text))
 		}
 		return len(text) + 2, digest
-	case (c == '[' || c == '{') && len(p) > 1 && p[1] == closing(c):
+	case isOpening(c) && len(p) > 1 && p[1] == closing(c):
 		if c == '[' {
 			return 2, tagArray
 		}

@@ -26,6 +26,14 @@ const (
 func (s *Scanner) scan(p []byte) {
 	for i := 0; i < len(p); {
 		switch s.state {
+		case stateAfter:
+			i += s.after(p[i:])
+		case stateKey, stateKeyOrEnd:
+			i += s.key(p[i:])
+		case stateColon:
+			i += s.colon(p[i:])
+		case stateValue, stateValueOrEnd:
+			i += s.element(p[i:])
 		case stateString:
 			i += s.readString(p[i:])
 		case stateScalar:
@@ -34,14 +42,10 @@ func (s *Scanner) scan(p []byte) {
 			i += s.skipString(p[i:])
 		case stateSkip:
 			i += s.skipContainer(p[i:])
-		case stateDone, stateFail:
-			return
 		case stateStart:
 			i += s.start(p[i])
-		default:
-			if i += spaces(p[i:]); i < len(p) {
-				i += s.structure(p[i:])
-			}
+		case stateDone, stateFail:
+			return
 		}
 	}
 }
@@ -77,52 +81,54 @@ func (s *Scanner) start(c byte) int {
 	return 1
 }
 
-// structure reads one byte outside of strings and scalars, and a name or a
-// value from its beginning.
-func (s *Scanner) structure(p []byte) int {
-	c := p[0]
-	switch s.state {
-	case stateColon:
-		if c == ':' {
-			s.state = stateValue
-			return 1
-		}
-	case stateAfter:
-		return s.after(c)
-	case stateKeyOrEnd, stateKey:
-		if c == '"' {
-			return s.key(p)
-		}
-		if c == '}' && s.state == stateKeyOrEnd {
-			s.pop()
-			return 1
-		}
-	case stateValueOrEnd, stateValue:
-		if c == ']' && s.state == stateValueOrEnd {
-			s.pop()
-			return 1
-		}
-		if n := s.elements(p); n > 0 {
-			return n
-		}
-		return s.value(p)
-	}
+// fail ends the reading at a byte that does not belong where it is.
+func (s *Scanner) fail() int {
 	s.state = stateFail
 	return 1
 }
 
-// after reads what follows a value.
-func (s *Scanner) after(c byte) int {
-	f := s.top()
+// colon reads what follows a name.
+func (s *Scanner) colon(p []byte) int {
 	switch {
+	case p[0] == ':':
+		s.state = stateValue
+		return 1
+	case isSpace(p[0]):
+		return spaces(p)
+	}
+	return s.fail()
+}
+
+// element reads a value, or the end of an array that is empty.
+func (s *Scanner) element(p []byte) int {
+	c := p[0]
+	switch {
+	case isSpace(c):
+		return spaces(p)
+	case c == ']' && s.state == stateValueOrEnd:
+		s.pop()
+		return 1
+	}
+	if n := s.elements(p); n > 0 {
+		return n
+	}
+	return s.value(p)
+}
+
+// after reads what follows a value.
+func (s *Scanner) after(p []byte) int {
+	f := s.top()
+	switch c := p[0]; {
 	case c == ',' && f.array:
 		s.nextElement(f)
 	case c == ',':
 		s.state = stateKey
 	case c == ']' && f.array, c == '}' && !f.array:
 		s.pop()
+	case isSpace(c):
+		return spaces(p)
 	default:
-		s.state = stateFail
+		return s.fail()
 	}
 	return 1
 }
@@ -150,25 +156,28 @@ func (s *Scanner) full() bool { return s.slot.cur.chars >= s.limit }
 func (s *Scanner) top() *frame { return &s.frames[s.depth-1] }
 
 // push opens a container that is looked into.
-func (s *Scanner) push(v view, array, hash bool) {
+func (s *Scanner) push(v view, array, hash bool) *frame {
 	f := &s.frames[s.depth]
 	s.depth++
 	f.view, f.array, f.hash, f.cand = v, array, hash, noCand
 	f.drop, f.firstOnly, f.tokens, f.names = false, false, false, false
 	f.media, f.images = false, 0
 	f.sum, f.members = 0, len(s.members)
-	f.start, f.base = len(s.slot.buf), s.slot.cur
+	s.state = stateKeyOrEnd
 	if array {
 		f.sum = tagArray
 		s.state = stateValueOrEnd
-		return
 	}
+	if array || v == viewHash {
+		return f
+	}
+	f.start, f.base = len(s.slot.buf), s.slot.cur
 	for i := range f.cands {
 		f.cands[i].set = false
 	}
 	f.typ.reset()
 	f.least.reset()
-	s.state = stateKeyOrEnd
+	return f
 }
 
 // pop closes the innermost container.

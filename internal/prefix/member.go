@@ -9,8 +9,24 @@ import (
 // maxShort is the longest string that is read at a glance, with its quote.
 const maxShort = 64
 
-// key reads the name of a member.
+// key reads the name of a member, or the end of an object that is empty.
 func (s *Scanner) key(p []byte) int {
+	f := s.top()
+	switch c := p[0]; {
+	case c == '"':
+	case c == '}' && s.state == stateKeyOrEnd:
+		s.pop()
+		return 1
+	case isSpace(c):
+		return spaces(p)
+	default:
+		return s.fail()
+	}
+	if f.view == viewHash {
+		if n := s.digestRun(p); n > 0 {
+			return n
+		}
+	}
 	if name, ok := shortString(p); ok {
 		s.state = stateColon
 		s.member(name, s.nameHash(name))

@@ -174,9 +174,15 @@ func (s *Scanner) digest(p []byte) uint64 {
 // endString goes on behind a string.
 func (s *Scanner) endString() {
 	s.flushHigh()
-	last := s.toValid(s.buf[:s.out])
-	s.write(last)
+	s.finishString(s.toValid(s.buf[:s.out]))
+}
+
+// finishString goes on behind a string that ends with last.
+func (s *Scanner) finishString(last []byte) {
 	to := s.sink
+	if len(last) > 0 {
+		s.write(last)
+	}
 	s.sink = 0
 	var digest uint64
 	if to&sinkHash != 0 {

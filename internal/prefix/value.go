@@ -4,12 +4,8 @@ package prefix
 func (s *Scanner) value(p []byte) int {
 	switch c := p[0]; {
 	case c == '"':
-		s.stringValue()
-		if s.state != stateString {
-			return 1
-		}
-		return 1 + s.readString(p[1:])
-	case c == '{' || c == '[':
+		return s.stringValue(p)
+	case isOpening(c):
 		if len(p) > 1 && p[1] == closing(c) && s.depth < MaxDepth {
 			s.emptyContainer(c == '[')
 			return 2
@@ -19,17 +15,32 @@ func (s *Scanner) value(p []byte) int {
 		s.beginScalar(c)
 		return s.readScalar(p)
 	}
-	s.state = stateFail
-	return 1
+	return s.fail()
 }
+
+func isOpening(c byte) bool { return c == '[' || c == '{' }
 
 // closing returns the bracket that closes c.
 func closing(c byte) byte { return c + 2 }
 
-// stringValue begins a string according to what it means here.
-func (s *Scanner) stringValue() {
-	f := s.top()
-	to, limit := sink(0), maxInt
+// stringValue reads a string, a short one as a whole.
+func (s *Scanner) stringValue(p []byte) int {
+	to, limit := s.sinkOf(s.top())
+	if text, ok := shortString(p); ok {
+		s.sink, s.hashLeft, s.hashed = to, limit, false
+		s.finishString(text)
+		return len(text) + 2
+	}
+	s.beginString(to, limit)
+	if s.state != stateString {
+		return 1
+	}
+	return 1 + s.readString(p[1:])
+}
+
+// sinkOf returns where a string goes according to what it means in f, and how
+// much of it is digested.
+func (s *Scanner) sinkOf(f *frame) (to sink, hashLimit int) {
 	if f.hashing() {
 		to = sinkHash
 	}
@@ -40,15 +51,14 @@ func (s *Scanner) stringValue() {
 		to |= sinkType
 	case viewText, viewContent, viewItems, viewPrompt, viewPromptList:
 		s.beginPiece()
-		to |= sinkText
-		limit = textDigestBytes
+		return to | sinkText, textDigestBytes
 	case viewItem:
 		if f.array {
 			s.beginPiece()
 			to |= sinkText
 		}
 	}
-	s.beginString(to, limit)
+	return to, maxInt
 }
 
 // emptyContainer reads an object or an array with nothing in it: no text,
@@ -82,9 +92,8 @@ func (s *Scanner) container(array bool) int {
 		return 0
 	}
 	first := v == viewPrompt || v == viewPromptList || v == viewField
-	s.push(v, array, hash || v == viewContent && !array)
+	g := s.push(v, array, hash || v == viewContent && !array)
 	if array {
-		g := s.top()
 		g.elem, g.firstOnly = elem, first
 		s.view = elem
 	}
