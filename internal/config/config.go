@@ -173,7 +173,7 @@ func Default() Config {
 		Tenant:     Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
 		Membership: Membership{DrainTimeout: 5 * time.Minute},
 		Cluster:    Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
-		Limits:     Limits{RequestBodyBytes: 4 << 20, InflateBytes: 16 << 20},
+		Limits:     Limits{RequestBodyBytes: 4 << 20, InflateBytes: 4 << 20},
 		Retry:      Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
 		Tracing:    Tracing{Insecure: true, SampleRatio: 1},
 		Log:        Log{Level: LogInfo, Format: LogText},
