@@ -14,7 +14,7 @@ const maxCost = 30
 // use on a busy machine, but ratios are: the best of several rounds, in each of
 // which all are measured, one after another.
 func TestHostileCost(t *testing.T) {
-	const size, rounds = 128 << 10, 25
+	const size, rounds = 64 << 10, 15
 	bodies := make([][]byte, len(hostile))
 	best := make([]float64, len(hostile))
 	for i, h := range hostile {

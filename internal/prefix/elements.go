@@ -1,14 +1,13 @@
 package prefix
 
 import (
-	"bytes"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
 )
 
-// elements reads elements of an array that have no text, and the commas behind
-// them, as long as they are simple. Anything else is left where it is.
+// elements reads elements of an array and the commas behind them, as long as they
+// are simple. Anything else is left where it is.
 func (s *Scanner) elements(p []byte) int {
 	f := s.top()
 	if !f.array {
@@ -18,33 +17,41 @@ func (s *Scanner) elements(p []byte) int {
 	case viewHash:
 		return s.digestRun(p)
 	case viewContent, viewItem, viewMessage:
-		return s.silent(f, p)
+		return s.elementRun(f, p)
 	case viewIDs:
 		if isNumber(p[0]) {
 			return s.tokenIDs(p)
 		}
-		return s.silent(f, p)
+		return s.elementRun(f, p)
 	}
 	return 0
 }
 
-// silent reads elements that are no text, and the commas behind them.
-func (s *Scanner) silent(f *frame, p []byte) (n int) {
+// elementRun reads short texts, and what is no text whatever it means here.
+func (s *Scanner) elementRun(f *frame, p []byte) (n int) {
 	for n < len(p) {
+		var text []byte
 		size, digest := 0, uint64(0)
 		switch c := p[n]; {
-		case c == '"' && s.view != viewMessage && !bytes.HasPrefix(p[n:], []byte(`""`)), c == '{' && s.depth == MaxDepth:
-			return n
 		case c == '[' && !f.hash:
 			size = s.skipShort(p[n:])
-		case s.view == viewIDs && isNumber(c):
+		case c == '{' && s.depth == MaxDepth, s.view == viewIDs && isNumber(c):
 			return n
 		default:
-			size, digest = s.simple(p[n:], f.hash)
+			text, size, digest = s.simple(p[n:], f.hash)
 		}
 		next := n + size
 		if size == 0 || next == len(p) || p[next] != ',' {
-			break
+			return n
+		}
+		if len(text) > 0 && s.isText(f) {
+			s.beginPiece()
+			s.slot.write(text, s.limit)
+			s.endPiece()
+			if s.full() {
+				s.valueEnd(digest)
+				return next
+			}
 		}
 		if f.hash {
 			f.sum = mix(f.sum, digest)
@@ -80,7 +87,7 @@ func (s *Scanner) digestRun(p []byte) (n int) {
 				return n
 			}
 		}
-		size, digest := s.simple(p[n:], true)
+		_, size, digest := s.simple(p[n:], true)
 		switch next := n + size; {
 		case size > 0 && next < len(p):
 			size, f = s.digestEnd(f, digest, p[next:])
@@ -146,35 +153,32 @@ func (s *Scanner) digestEnd(f *frame, digest uint64, p []byte) (n int, in *frame
 }
 
 // simple returns the length and, if hash is set, the digest of a value that has
-// nothing in it: a short string, a number or literal, or an empty container. The
-// length is 0 if there is none.
-func (s *Scanner) simple(p []byte, hash bool) (size int, digest uint64) {
+// nothing in it: a short string, whose text is returned too, a number or literal,
+// or an empty container. The length is 0 if there is none.
+func (s *Scanner) simple(p []byte, hash bool) (text []byte, size int, digest uint64) {
 	switch c := p[0]; {
 	case isScalar[c]:
 		size = scalarLen(p)
 		if hash {
 			digest = mix(tagScalar, xxhash.Sum64(p[:size]))
 		}
-		return size, digest
 	case c == '"':
-		text, size := s.wholeString(p)
+		text, size = s.wholeString(p)
 		if size > 0 && hash {
 			digest = mix(tagString, xxhash.Sum64(text))
 		}
-		return size, digest
-	case isOpening(c) && s.depth == MaxDepth:
+	case !isOpening(c):
+	case s.depth == MaxDepth:
 		if size = s.skipShort(p); size > 0 {
 			s.notes |= NoteDepth
 			digest = mix(tagDeep, xxhash.Sum64(p[:size]))
 		}
-		return size, digest
-	case isOpening(c) && len(p) > 1 && p[1] == closing(c):
-		if c == '[' {
-			return 2, tagArray
+	case len(p) > 1 && p[1] == closing(c):
+		if size, digest = 2, emptyObject; c == '[' {
+			digest = tagArray
 		}
-		return 2, emptyObject
 	}
-	return 0, 0
+	return text, size, digest
 }
 
 // scalarLen returns the length of the number or literal that p begins with.

@@ -39,7 +39,8 @@ type frame struct {
 	tokens bool
 	// cand is the candidate that the member being read fills, or noCand.
 	cand int8
-	// names: at least one member was seen that can name an untyped part.
+	// names: at least one member was seen that can name an untyped part. Those
+	// that are its text need not, as it is never named then.
 	names bool
 
 	// name is the hash of the name of the member that is being read; sum is
@@ -120,8 +121,11 @@ func (s *Scanner) take(f *frame, c int) {
 		t.buf, t.cur = t.buf[:f.start], f.base
 		return
 	}
-	chosen := f.cands[c]
-	n := copy(t.buf[f.start:], t.buf[chosen.start:chosen.end])
+	chosen := &f.cands[c]
+	n := chosen.end - chosen.start
+	if chosen.start != f.start {
+		copy(t.buf[f.start:], t.buf[chosen.start:chosen.end])
+	}
 	t.buf, t.cur = t.buf[:f.start+n], chosen.after
 }
 

@@ -52,7 +52,7 @@ var hostile = []struct {
 	{"dropped-members", chatPath, inObject, `"cache_control":0,`, endObject},
 
 	{"empty-parts", chatPath, inParts, `{},`, endParts},
-	{"untyped-parts", chatPath, inParts, `{"b":{}},`, endParts},
+	{"untyped-parts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`{"b":0},`, 5000) + "0]}],", `"z":1}`},
 	{"silent-parts", chatPath, inParts, `{"type":"thinking"},`, endParts},
 	{"text-parts", chatPath, inParts, `{"text":""},`, endParts},
 	{"result-parts", chatPath, inParts, `{"toolResult":{}},`, endParts},
@@ -75,9 +75,9 @@ var hostile = []struct {
 	{"duplicate-messages", chatPath, `{`, `"messages":[{"content":"a"}],`, `"z":1}`},
 	{"duplicate-sources", "/embed", `{`, `"messages":0,`, `"z":1}`},
 	{"tokens-null", "/v1/completions", `{"prompt":[1,`, `n,`, `1]}`},
-	{"tokens", "/v1/completions", `{`, `"prompt":[1` + strings.Repeat(",1", 60000) + "],", `"z":1}`},
-	{"short-texts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`"a",`, 20000) + "0]}],", `"z":1}`},
-	{"short-parts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`{"text":"a"},`, 10000) + "0]}],", `"z":1}`},
+	{"tokens", "/v1/completions", `{`, `"prompt":[1` + strings.Repeat(",1", 20000) + "],", `"z":1}`},
+	{"short-texts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`"a",`, 8000) + "0]}],", `"z":1}`},
+	{"short-parts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`{"text":"a"},`, 3000) + "0]}],", `"z":1}`},
 	{"images", "/api/chat", `{"messages":[{`, `"images":[0],`, `"z":1}]}`},
 
 	{"root-members", "/generate", `{`, `"":0,`, `"z":1}`},

@@ -152,15 +152,18 @@ func (s *Scanner) partMember(f *frame, name []byte) {
 	case "text":
 		s.view = viewText
 		s.beginCand(f, candText)
-	case "refusal":
-		s.view = viewText
-		s.beginCand(f, candRefusal)
+		return
 	case "content":
 		s.view = viewContent
 		s.beginCand(f, candContent)
+		return
 	case "toolResult":
 		s.view = viewMessage
 		s.beginCand(f, candOutput)
+		return
+	case "refusal":
+		s.view = viewText
+		s.beginCand(f, candRefusal)
 	}
 	name = name[:min(len(name), len(f.least.buf))]
 	if !f.names || bytes.Compare(name, f.least.bytes()) < 0 {

@@ -52,12 +52,12 @@ func (s *Scanner) readScalar(p []byte) int {
 // endScalar goes on behind a number or a literal that ends with p.
 func (s *Scanner) endScalar(p []byte) {
 	var digest uint64
-	if s.sink != 0 {
-		s.write(p)
-		if s.sink&sinkHash != 0 {
-			digest = mix(tagScalar, s.digest(p))
-		}
-		s.sink = 0
+	if s.sink&sinkHash != 0 {
+		digest = mix(tagScalar, s.digest(p))
 	}
+	if s.sink&sinkText != 0 {
+		s.slot.write(p, s.limit)
+	}
+	s.sink = 0
 	s.valueEnd(digest)
 }

@@ -65,13 +65,19 @@ func (t *slot) write(p []byte, limit int) {
 // mark appends a marker as a piece of its own.
 func (t *slot) mark(name []byte, digest uint64, limit int) {
 	t.fresh = true
-	if t.open(limit) <= 0 {
+	room := t.open(limit)
+	if room <= 0 {
 		return
 	}
 	t.buf = append(t.buf, markerByte)
 	t.buf = binary.LittleEndian.AppendUint64(t.buf, digest)
-	var shown [1 + len(label{}.buf) + 1]byte
-	t.write(append(append(append(shown[:0], '<'), name...), '>'), limit)
+	start := len(t.buf)
+	t.buf = append(t.buf, '<')
+	t.buf = append(t.buf, name...)
+	t.buf = append(t.buf, '>')
+	n, chars := cutRunes(t.buf[start:], room)
+	t.buf = t.buf[:start+n]
+	t.cur.chars += chars
 }
 
 const (

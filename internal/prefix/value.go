@@ -46,19 +46,26 @@ func (s *Scanner) sinkOf(f *frame) (to sink, hashLimit int) {
 	}
 	switch s.view {
 	case viewField:
-		to |= sinkField
+		return to | sinkField, maxInt
 	case viewType:
-		to |= sinkType
-	case viewText, viewContent, viewItems, viewPrompt, viewPromptList:
+		return to | sinkType, maxInt
+	}
+	if s.isText(f) {
 		s.beginPiece()
 		return to | sinkText, textDigestBytes
-	case viewItem:
-		if f.array {
-			s.beginPiece()
-			to |= sinkText
-		}
 	}
 	return to, maxInt
+}
+
+// isText reports whether a string in f is text.
+func (s *Scanner) isText(f *frame) bool {
+	switch s.view {
+	case viewText, viewContent, viewItems, viewPrompt, viewPromptList:
+		return true
+	case viewItem:
+		return f.array
+	}
+	return false
 }
 
 // emptyContainer reads an object or an array with nothing in it: no text,
