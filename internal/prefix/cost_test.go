@@ -7,16 +7,15 @@ import (
 )
 
 // maxCost is how many times as long as a byte of plain text a byte of any body
-// may take.
-const maxCost = 30
+// may take. Read token by token, the slowest took 65 to 125 times as long.
+const maxCost = 50
 
-// TestHostileCost: no body costs much more than plain text does. Times are of no
-// use on a busy machine, but ratios are: the best of several rounds, in each of
+// TestHostileCost: no body costs much more than plain text does. Times say nothing
+// on a busy machine, but ratios do: of the best of many short rounds, in each of
 // which all are measured, one after another.
 func TestHostileCost(t *testing.T) {
-	const size, rounds = 64 << 10, 15
-	bodies := make([][]byte, len(hostile))
-	best := make([]float64, len(hostile))
+	const size, rounds = 16 << 10, 20
+	bodies, best := make([][]byte, len(hostile)), make([]float64, len(hostile))
 	for i, h := range hostile {
 		bodies[i] = hostileBody(h.head, h.unit, h.tail, size)
 		best[i] = math.Inf(1)
@@ -31,11 +30,11 @@ func TestHostileCost(t *testing.T) {
 			best[i] = min(best[i], float64(time.Since(start))/float64(len(bodies[i])))
 		}
 	}
-	plain := best[0]
 	for i, h := range hostile {
-		t.Logf("%6.0f MB/s %5.1f %s", 1e3/best[i], best[i]/plain, h.name)
-		if best[i] > maxCost*plain {
-			t.Errorf("%s: a byte costs %.1f times as much as one of plain text, want %d at most", h.name, best[i]/plain, maxCost)
+		cost := best[i] / best[0]
+		t.Logf("%6.0f MB/s %5.1f %s", 1e3/best[i], cost, h.name)
+		if cost > maxCost {
+			t.Errorf("%s: a byte costs %.1f times as much as one of plain text, want %d at most", h.name, cost, maxCost)
 		}
 	}
 }

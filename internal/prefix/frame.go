@@ -83,6 +83,15 @@ func (l *label) append(p []byte) {
 	l.n += copy(l.buf[l.n:], p[:n])
 }
 
+// shorten returns what a label keeps of p, in l if that is not p itself.
+func (l *label) shorten(p []byte) []byte {
+	if len(p) <= len(l.buf) {
+		return p
+	}
+	l.append(p)
+	return l.bytes()
+}
+
 func (l *label) bytes() []byte { return l.buf[:l.n] }
 
 // beginCand directs text to a candidate of f, which replaces its former value.
@@ -186,14 +195,17 @@ func (s *Scanner) settlePart(f *frame, digest uint64) {
 // settleUntyped settles a part without a type: its text if it has one, else
 // what it contains, else a marker that is called after its first member.
 func (s *Scanner) settleUntyped(f *frame, digest uint64) {
-	for _, c := range [...]int{candText, candContent, candOutput} {
-		if f.cands[c].set {
-			s.take(f, c)
-			return
-		}
+	c := noCand
+	switch {
+	case f.cands[candText].set:
+		c = candText
+	case f.cands[candContent].set:
+		c = candContent
+	case f.cands[candOutput].set:
+		c = candOutput
 	}
-	s.take(f, noCand)
-	if f.names && !silentMember(f.least.bytes()) {
+	s.take(f, c)
+	if c == noCand && f.names && !silentMember(f.least.bytes()) {
 		s.slot.mark(f.least.bytes(), digest, s.limit)
 	}
 }

@@ -3,15 +3,18 @@ package prefix
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
 
-// hostile are bodies made to be slow: each is head, as many units as fit, tail.
+// hostile are bodies made to be slow: each is head, as many units as fit, tail. The
+// first is plain text, which is read to its end as well.
 var hostile = []struct {
 	name, path, head, unit, tail string
 }{
 	{"plain", chatPath, inImage, "aaaaaaa ", endImage},
+	{"spaces", chatPath, `{`, " \n", `"z":1}`},
 
 	{"bad-utf8", chatPath, inImage, "\xff", endImage},
 	{"bad-utf8-mixed", chatPath, inImage, "\xffa", endImage},
@@ -20,6 +23,7 @@ var hostile = []struct {
 	{"bad-utf8-text", chatPath, inType, `","type":"x","text":"` + strings.Repeat("\xff", 3000), endType},
 	{"bad-utf8-name", chatPath, `{"messages":[{"content":[{"`, "\xff", `":1}]}]}`},
 	{"bad-utf8-field", chatPath, `{"messages":[],"model":"`, "\xff", `"}`},
+	{"bad-utf8-long-names", chatPath, inParts, "{\"" + strings.Repeat("\xff", 40) + "\":0},", endParts},
 	{"utf8-2", chatPath, inImage, "é", endImage},
 
 	{"short-escapes", chatPath, inImage, `\n`, endImage},
@@ -46,13 +50,17 @@ var hostile = []struct {
 	{"hashed-members", chatPath, inArray, `{"":0},`, endArray},
 	{"hashed-deep", chatPath, inArray + strings.Repeat("[", MaxDepth-6), `[],`, "1" + strings.Repeat("]", MaxDepth-6) + endArray[1:]},
 	{"hashed-deep-objects", chatPath, inArray + strings.Repeat("[", MaxDepth-6), `{"":0},`, "1" + strings.Repeat("]", MaxDepth-6) + endArray[1:]},
+	{
+		"dropped-deep", chatPath, inArray + strings.Repeat("[", MaxDepth-7) + "{", `"cache_control":[],"cache_control":[0],`,
+		`"":1}` + strings.Repeat("]", MaxDepth-7) + `]}]}]}`,
+	},
 	{"many-members", chatPath, inObject, counted, endObject},
 	{"same-members", chatPath, inObject, `"":0,`, endObject},
 	{"last-member", chatPath, inObject + thirty, `"z":0,`, endObject},
 	{"dropped-members", chatPath, inObject, `"cache_control":0,`, endObject},
 
 	{"empty-parts", chatPath, inParts, `{},`, endParts},
-	{"untyped-parts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`{"b":0},`, 5000) + "0]}],", `"z":1}`},
+	{"untyped-parts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`{"b":0},`, 2000) + "0]}],", `"z":1}`},
 	{"silent-parts", chatPath, inParts, `{"type":"thinking"},`, endParts},
 	{"text-parts", chatPath, inParts, `{"text":""},`, endParts},
 	{"result-parts", chatPath, inParts, `{"toolResult":{}},`, endParts},
@@ -75,9 +83,9 @@ var hostile = []struct {
 	{"duplicate-messages", chatPath, `{`, `"messages":[{"content":"a"}],`, `"z":1}`},
 	{"duplicate-sources", "/embed", `{`, `"messages":0,`, `"z":1}`},
 	{"tokens-null", "/v1/completions", `{"prompt":[1,`, `n,`, `1]}`},
-	{"tokens", "/v1/completions", `{`, `"prompt":[1` + strings.Repeat(",1", 20000) + "],", `"z":1}`},
-	{"short-texts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`"a",`, 8000) + "0]}],", `"z":1}`},
-	{"short-parts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`{"text":"a"},`, 3000) + "0]}],", `"z":1}`},
+	{"tokens", "/v1/completions", `{`, `"prompt":[1` + strings.Repeat(",1", 8000) + "],", `"z":1}`},
+	{"short-texts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`"a",`, 4000) + "0]}],", `"z":1}`},
+	{"short-parts", chatPath, `{`, `"messages":[{"content":[` + strings.Repeat(`{"text":"a"},`, 1200) + "0]}],", `"z":1}`},
 	{"images", "/api/chat", `{"messages":[{`, `"images":[0],`, `"z":1}]}`},
 
 	{"root-members", "/generate", `{`, `"":0,`, `"z":1}`},
@@ -86,7 +94,6 @@ var hostile = []struct {
 	{"root-adapters", "/generate", `{`, `"parameters":{"adapter_id":""},`, `"z":1}`},
 	{"root-lists", chatPath, `{`, `"lora_path":[0],`, `"z":1}`},
 	{"root-skipped", chatPath, `{`, `"":[],`, `"z":1}`},
-	{"spaces", chatPath, `{`, " \n", `"z":1}`},
 
 	{"skipped-slashes", chatPath, inSkipped, `\`, endSkipped},
 	{"skipped-escaped-quotes", chatPath, inSkipped, `"\"",`, endSkipped},
@@ -132,6 +139,30 @@ func hostileBody(head, unit, tail string, size int) []byte {
 	}
 	b.WriteString(tail)
 	return b.Bytes()
+}
+
+// TestHostileChunks: whole, where what is simple is read in runs, they give what
+// they give byte by byte, where nothing is, and what the twin reads.
+func TestHostileChunks(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	for _, h := range hostile {
+		body := hostileBody(h.head, h.unit, h.tail, 2000)
+		api, _ := Classify(h.path)
+		for _, n := range []int{100, 65536} {
+			for _, cut := range []int{len(body), len(body) - 1 - rnd.IntN(len(body)/2)} {
+				body := body[:cut]
+				want := describe(api, n, cut == len(body), byteByByte(body))
+				for _, chunks := range [][][]byte{{body}, randomChunks(rnd, body)} {
+					if got := describe(api, n, cut == len(body), chunks); got != want {
+						t.Errorf("%s: in %d chunks\n%.300s, byte by byte\n%.300s", h.name, len(chunks), got, want)
+					}
+				}
+			}
+			if _, err := parseTree(body); err == nil {
+				compare(t, api, "", body, n, [][]byte{body})
+			}
+		}
+	}
 }
 
 // BenchmarkHostile measures the bodies that are made to be slow, at the length

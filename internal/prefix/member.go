@@ -6,9 +6,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// maxShort is the longest string that is read at a glance, with its quote.
-const maxShort = 64
-
 // key reads the name of a member, or the end of an object that is empty.
 func (s *Scanner) key(p []byte) int {
 	f := s.top()
@@ -27,12 +24,12 @@ func (s *Scanner) key(p []byte) int {
 			return n
 		}
 	}
-	if name, n := s.wholeString(p); n > 0 && len(name) <= len(s.name.buf) {
+	s.name.reset()
+	if name, n := s.wholeString(p); n > 0 {
 		s.state = stateColon
-		s.member(name, s.nameHash(name))
+		s.member(s.name.shorten(name), s.nameHash(name))
 		return n + s.colonValue(p[n:])
 	}
-	s.name.reset()
 	s.beginString(sinkName|s.hashSink(), maxInt)
 	return 1
 }

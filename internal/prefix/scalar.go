@@ -12,6 +12,16 @@ var isScalar = func() (t [256]bool) {
 // isNumber reports whether a scalar that begins with c is a number.
 func isNumber(c byte) bool { return c == '-' || '0' <= c && c <= '9' }
 
+// scalarLen returns the length of the number or literal that p begins with.
+func scalarLen(p []byte) int {
+	for i, c := range p {
+		if !isScalar[c] {
+			return i
+		}
+	}
+	return len(p)
+}
+
 // beginScalar begins a number or a literal.
 func (s *Scanner) beginScalar(c byte) {
 	f := s.top()

@@ -2,6 +2,12 @@ package prefix
 
 // value reads a value from its first byte on.
 func (s *Scanner) value(p []byte) int {
+	if s.view == viewSkip || s.view == viewHash {
+		if _, n, digest := s.simple(p, s.top().hashing()); n > 0 && n < len(p) {
+			s.valueEnd(digest)
+			return n
+		}
+	}
 	switch c := p[0]; {
 	case c == '"':
 		return s.stringValue(p)
@@ -17,11 +23,6 @@ func (s *Scanner) value(p []byte) int {
 	}
 	return s.fail()
 }
-
-func isOpening(c byte) bool { return c == '[' || c == '{' }
-
-// closing returns the bracket that closes c.
-func closing(c byte) byte { return c + 2 }
 
 // stringValue reads a string, a short one as a whole.
 func (s *Scanner) stringValue(p []byte) int {
