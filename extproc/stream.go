@@ -43,7 +43,9 @@ type stream struct {
 	mode  bodyMode // of the request body, as Envoy is configured
 	back  bodyMode // of the response body
 	head  requestHead
-	slot  load.Reservation
+	// policy is the one that the request began with.
+	policy route.Policy
+	slot   load.Reservation
 }
 
 // handle answers one message; nil ends the stream, which lets the request go
@@ -64,6 +66,7 @@ func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.Pro
 		if p := m.GetProtocolConfig(); p != nil {
 			s.mode, s.back = p.GetRequestBodyMode(), p.GetResponseBodyMode()
 		}
+		s.findPolicy(m)
 		return s.requestHeaders(r.RequestHeaders).headersResponse()
 	case *extprocv3.ProcessingRequest_RequestBody:
 		a := s.requestBody(r.RequestBody)
@@ -88,6 +91,15 @@ func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.Pro
 	}
 }
 
+// findPolicy settles the policy for the whole request.
+func (s *stream) findPolicy(first *extprocv3.ProcessingRequest) {
+	if s.settings.Policies == nil {
+		s.policy = s.server.router.Table().Policy()
+		return
+	}
+	s.policy, s.record.PolicyOrigin = s.settings.Policies.Policy(s.record.Context, first)
+}
+
 // requestHeaders decides at once when no body is needed or comes, and asks for
 // the whole body otherwise.
 func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
@@ -96,11 +108,10 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	s.record.RequestID = printable(s.head.requestID, 64)
 	s.record.API, _ = prefix.Classify(s.head.prefix.Path)
 
-	table := s.server.router.Table()
 	switch {
 	case m.GetEndOfStream():
 		return s.decide(route.Request{}, NoText, true)
-	case !table.Policy().NeedsKey() || table.Candidates() < 2:
+	case !s.policy.NeedsKey() || s.server.router.Table().Candidates() < 2:
 		return s.decideWithoutBody(NoProblem)
 	}
 	if p := s.head.unread(s.settings.BodyLimit); p != NoProblem {
@@ -132,7 +143,7 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 	}
 	s.record.Scanned = time.Now()
 	scanner := s.server.scanners.Get(s.head.prefix, prefix.Options{
-		PrefixLength: s.server.router.Table().Policy().PrefixLength,
+		PrefixLength: s.policy.PrefixLength,
 		MaxInflate:   s.settings.InflateLimit,
 	})
 	defer s.server.scanners.Put(scanner)
@@ -151,7 +162,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 		s.record.Scanned = time.Now()
 	}
 	request.Random = s.server.random()
-	decision, slot := s.server.router.Table().Pick(request)
+	decision, slot := s.server.router.Table().PickBy(s.policy, request)
 	s.record.Decision, s.slot, s.stage = decision, slot, decided
 	s.record.Decided = time.Now()
 	s.problem(p)
