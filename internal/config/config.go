@@ -203,7 +203,7 @@ func Default() Config {
 			FailedProbes: 3, GoodProbes: 2, FailedRequests: 5, SlowStart: 30 * time.Second,
 		},
 		Cluster: Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
-		Limits:  Limits{RequestBodyBytes: 4 << 20, InflateBytes: 16 << 20},
+		Limits:  Limits{RequestBodyBytes: 4 << 20, InflateBytes: 4 << 20},
 		Retry:   Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
 		Tracing: Tracing{Insecure: true, SampleRatio: 1},
 		Log:     Log{Level: LogInfo, Format: LogText},

@@ -11,14 +11,29 @@ func (s *Scanner) toValid(p []byte) []byte {
 	if utf8.Valid(p) {
 		return p
 	}
-	n := 0
+	out := s.fixed[:0]
 	for len(p) > 0 {
-		r, size := utf8.DecodeRune(p)
-		n += utf8.EncodeRune(s.fixed[n:], r)
+		size := 1
+		if maybeStart[p[0]] {
+			_, size = utf8.DecodeRune(p)
+		}
+		if size == 1 && p[0] >= utf8.RuneSelf {
+			out = append(out, "\uFFFD"...)
+		} else {
+			out = append(out, p[:size]...)
+		}
 		p = p[size:]
 	}
-	return s.fixed[:n]
+	return out
 }
+
+// maybeStart has the bytes that can begin a character of several.
+var maybeStart = func() (t [256]bool) {
+	for c := 0xC2; c <= 0xF4; c++ {
+		t[c] = true
+	}
+	return t
+}()
 
 // incomplete returns how many bytes at the end of p begin a character that is
 // not all there.

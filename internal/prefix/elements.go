@@ -1,6 +1,11 @@
 package prefix
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // elements reads elements of an array that have no text, and the commas behind
 // them, as long as they are simple. Anything else is left where it is.
@@ -25,13 +30,18 @@ func (s *Scanner) elements(p []byte) int {
 
 // silent reads elements that are no text, and the commas behind them.
 func (s *Scanner) silent(f *frame, p []byte) (n int) {
-	texts := s.view == viewContent || s.view == viewItem
 	for n < len(p) {
-		c := p[n]
-		if c == '"' && texts && (n+1 == len(p) || p[n+1] != '"') || s.depth == MaxDepth && isOpening(c) || s.view == viewIDs && isNumber(c) {
-			break
+		size, digest := 0, uint64(0)
+		switch c := p[n]; {
+		case c == '"' && s.view != viewMessage && !bytes.HasPrefix(p[n:], []byte(`""`)), c == '{' && s.depth == MaxDepth:
+			return n
+		case c == '[' && !f.hash:
+			size = s.skipShort(p[n:])
+		case s.view == viewIDs && isNumber(c):
+			return n
+		default:
+			size, digest = s.simple(p[n:], f.hash)
 		}
-		size, digest := simple(p[n:], f.hash)
 		next := n + size
 		if size == 0 || next == len(p) || p[next] != ',' {
 			break
@@ -42,6 +52,19 @@ func (s *Scanner) silent(f *frame, p []byte) (n int) {
 		s.state = stateValue
 		n = next + 1
 		n += spaces(p[n:])
+	}
+	return n
+}
+
+// skipShort returns the length of the container that p begins with if it is
+// short and all there, else 0.
+func (s *Scanner) skipShort(p []byte) int {
+	state := s.state
+	s.beginSkip(false)
+	n, closed := s.skipTo(p[:min(len(p), maxShort)])
+	s.state = state
+	if !closed {
+		return 0
 	}
 	return n
 }
@@ -57,17 +80,14 @@ func (s *Scanner) digestRun(p []byte) (n int) {
 				return n
 			}
 		}
-		if s.depth == MaxDepth && isOpening(p[n]) {
-			return n
-		}
-		size, digest := simple(p[n:], true)
+		size, digest := s.simple(p[n:], true)
 		switch next := n + size; {
 		case size > 0 && next < len(p):
 			size, f = s.digestEnd(f, digest, p[next:])
 			if n = next + size; f == nil {
 				return n
 			}
-		case size == 0 && isOpening(p[n]):
+		case size == 0 && isOpening(p[n]) && s.depth < MaxDepth:
 			f = s.push(viewHash, p[n] == '[', true)
 			f.elem, s.view = viewHash, viewHash
 			n++
@@ -83,9 +103,8 @@ func (s *Scanner) digestName(f *frame, p []byte) int {
 	if p[0] != '"' {
 		return 0
 	}
-	name, ok := shortString(p)
-	n := len(name) + 2
-	if !ok || n == len(p) || p[n] != ':' || string(name) == "cache_control" {
+	name, n := s.wholeString(p)
+	if n == 0 || n == len(p) || p[n] != ':' || string(name) == "cache_control" {
 		return 0
 	}
 	f.name, f.drop = xxhash.Sum64(name), false
@@ -127,9 +146,9 @@ func (s *Scanner) digestEnd(f *frame, digest uint64, p []byte) (n int, in *frame
 }
 
 // simple returns the length and, if hash is set, the digest of a value that has
-// nothing in it: a short string without escapes, a number or literal, or an empty
-// container. The length is 0 if there is none.
-func simple(p []byte, hash bool) (size int, digest uint64) {
+// nothing in it: a short string, a number or literal, or an empty container. The
+// length is 0 if there is none.
+func (s *Scanner) simple(p []byte, hash bool) (size int, digest uint64) {
 	switch c := p[0]; {
 	case isScalar[c]:
 		size = scalarLen(p)
@@ -138,14 +157,17 @@ func simple(p []byte, hash bool) (size int, digest uint64) {
 		}
 		return size, digest
 	case c == '"':
-		text, ok := shortString(p)
-		if !ok {
-			return 0, 0
-		}
-		if hash {
+		text, size := s.wholeString(p)
+		if size > 0 && hash {
 			digest = mix(tagString, xxhash.Sum64(text))
 		}
-		return len(text) + 2, digest
+		return size, digest
+	case isOpening(c) && s.depth == MaxDepth:
+		if size = s.skipShort(p); size > 0 {
+			s.notes |= NoteDepth
+			digest = mix(tagDeep, xxhash.Sum64(p[:size]))
+		}
+		return size, digest
 	case isOpening(c) && len(p) > 1 && p[1] == closing(c):
 		if c == '[' {
 			return 2, tagArray
@@ -165,19 +187,29 @@ func scalarLen(p []byte) int {
 	return len(p)
 }
 
-// shortString returns the string that p begins with if it is short and stands
-// for itself: ASCII without escapes.
-func shortString(p []byte) (text []byte, ok bool) {
-	p = p[1:]
-	for i, c := range p[:min(len(p), maxShort)] {
+// wholeString returns the string that p begins with, and its length with quotes
+// and escapes, if it is short and all there. The length is 0 if it is not.
+func (s *Scanner) wholeString(p []byte) (text []byte, size int) {
+	p = p[:min(len(p), maxShort)]
+	for i, c := range p[1:] {
 		switch {
 		case c == '"':
-			return p[:i], true
-		case c == '\\' || c >= 0x80:
-			return nil, false
+			return p[1 : 1+i], i + 2
+		case c == '\\' || c >= utf8.RuneSelf:
+			return s.decodeWhole(p)
 		}
 	}
-	return nil, false
+	return nil, 0
+}
+
+func (s *Scanner) decodeWhole(p []byte) (text []byte, size int) {
+	s.out, s.high = 0, 0
+	n := 1 + s.fill(p[1:])
+	if n == len(p) || p[n] != '"' {
+		return nil, 0
+	}
+	s.flushHigh()
+	return s.toValid(s.buf[:s.out]), n + 1
 }
 
 // tokenIDs reads token ids behind the first, with the commas between them. As

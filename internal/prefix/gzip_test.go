@@ -3,7 +3,9 @@ package prefix
 import (
 	"bytes"
 	"compress/gzip"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -96,6 +98,37 @@ func TestGzipBomb(t *testing.T) {
 	}
 }
 
+// TestGzipRatio: what decompresses to more than 100 times as many bytes is cut,
+// once it is large, and so is a compressed body that is itself too large.
+func TestGzipRatio(t *testing.T) {
+	head, tail := []byte(`{"messages":[{"content":"Which chain?"}],"x":"`), []byte(`","model":"m"}`)
+	rnd, noise := rand.New(rand.NewPCG(5, 6)), make([]byte, 1<<20)
+	for i := range noise {
+		noise[i] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[rnd.IntN(64)]
+	}
+	for _, test := range []struct {
+		name   string
+		filler []byte
+		limit  int64
+		model  string
+		notes  Notes
+	}{
+		{"small", bytes.Repeat([]byte("a"), 60<<10), 0, "m", 0},
+		{"dense", bytes.Repeat([]byte("a"), 2<<20), 0, "", NoteCut | NoteInflateCut},
+		{"repeated", []byte(prose(2 << 20)), 0, "", NoteCut | NoteInflateCut},
+		{"noise", noise, 0, "m", 0},
+		{"large", noise, 2 << 20, "", NoteCut | NoteInflateCut},
+	} {
+		var s Scanner
+		s.Reset(Head{Path: "/v1/chat/completions", ContentEncoding: "gzip"}, Options{MaxInflate: test.limit})
+		body := compress(t, slices.Concat(head, test.filler, tail))
+		s.Feed(body)
+		if r := s.Finish(true); r.Kind != Text || r.Notes != test.notes || r.Model != test.model || s.Text() != "Which chain?" {
+			t.Errorf("%s: %d bytes: %v, notes %b, model %q, %q; want notes %b, model %q", test.name, len(body), r.Kind, r.Notes, r.Model, s.Text(), test.notes, test.model)
+		}
+	}
+}
+
 // TestGzipEmptyMembers: compressed bytes are bounded too, when they stand for
 // nothing.
 func TestGzipEmptyMembers(t *testing.T) {
@@ -105,7 +138,7 @@ func TestGzipEmptyMembers(t *testing.T) {
 	for range 10_000 {
 		s.Feed(empty)
 	}
-	if r := s.Finish(true); !r.Notes.Has(NoteInflateCut|NoteCut) || cap(s.inflater.in) > 1<<14 {
+	if r := s.Finish(true); !r.Notes.Has(NoteInflateCut|NoteCut) || cap(s.inflater.in) > 1<<17 {
 		t.Errorf("notes %b, %d bytes held", r.Notes, cap(s.inflater.in))
 	}
 }

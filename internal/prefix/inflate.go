@@ -19,11 +19,21 @@ type inflater struct {
 
 func (z *inflater) reset() { z.in, z.cut = z.in[:0], false }
 
-// feed takes the next chunk of a body that may decompress to limit bytes. What
-// does not compress takes a little more room than that.
+// Bounds of the work that a body makes. Both leave alone what is small.
+const (
+	inflateSlack = 64 << 10
+	// maxRatio is how many bytes one byte may decompress to on average. Deflate
+	// reaches 1032, prompts 3 to 10, and a bomb is cheap to send only above.
+	maxRatio = 100
+	// minRatio is how many times as many bytes may be read decompressed as
+	// compressed. A block of 17 bytes takes 4 µs although it stands for nothing, so
+	// that a compressed byte can cost 100 times as much as one of plain text.
+	minRatio = 4
+)
+
+// feed takes the next chunk of a body that may decompress to limit bytes.
 func (z *inflater) feed(chunk []byte, limit int64) {
-	limit += limit/8 + 1024
-	if room := limit - int64(len(z.in)); int64(len(chunk)) > room {
+	if room := limit/minRatio + inflateSlack - int64(len(z.in)); int64(len(chunk)) > room {
 		z.cut = true
 		chunk = chunk[:room]
 	}
@@ -41,9 +51,11 @@ func (z *inflater) open() error {
 	return z.zip.Reset(&z.src)
 }
 
-// run passes at most limit bytes of what the body decompresses to to sink. It
-// reports whether there was more, and an error if it is no complete gzip.
+// run passes at most limit bytes of what the body decompresses to to sink, fewer
+// of one that is suspiciously small. It reports whether there was more, and an
+// error if it is no complete gzip.
 func (z *inflater) run(limit int64, sink func([]byte)) (more bool, err error) {
+	limit = min(limit, inflateSlack+maxRatio*int64(len(z.in)))
 	if err := z.open(); err != nil {
 		return false, err
 	}

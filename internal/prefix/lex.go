@@ -120,9 +120,13 @@ func (s *Scanner) after(p []byte) int {
 	f := s.top()
 	switch c := p[0]; {
 	case c == ',' && f.array:
-		s.nextElement(f)
+		if s.nextElement(f); s.state == stateValue && len(p) > 1 {
+			return 1 + s.element(p[1:])
+		}
 	case c == ',':
-		s.state = stateKey
+		if s.state = stateKey; len(p) > 1 {
+			return 1 + s.key(p[1:])
+		}
 	case c == ']' && f.array, c == '}' && !f.array:
 		s.pop()
 	case isSpace(c):

@@ -27,10 +27,9 @@ func (s *Scanner) key(p []byte) int {
 			return n
 		}
 	}
-	if name, ok := shortString(p); ok {
+	if name, n := s.wholeString(p); n > 0 && len(name) <= len(s.name.buf) {
 		s.state = stateColon
 		s.member(name, s.nameHash(name))
-		n := len(name) + 2
 		return n + s.colonValue(p[n:])
 	}
 	s.name.reset()

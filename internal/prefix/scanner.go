@@ -9,7 +9,7 @@ import (
 // Defaults of [Options].
 const (
 	DefaultPrefixLength = 4096
-	DefaultMaxInflate   = 16 << 20
+	DefaultMaxInflate   = 4 << 20
 )
 
 // Options bound what is read.
@@ -18,8 +18,9 @@ type Options struct {
 	// key covers at most, 1 to 1<<24. 0 means DefaultPrefixLength.
 	PrefixLength int
 	// MaxInflate is how many bytes of a decompressed body are read; what is
-	// behind counts as cut off. Of the compressed body little more than as many
-	// bytes are held until its end. 0 means DefaultMaxInflate.
+	// behind counts as cut off. Read are also at most 64 KiB and 100 times as many
+	// bytes as the compressed body has, and of that at most 64 KiB and a quarter of
+	// MaxInflate. 0 means DefaultMaxInflate.
 	MaxInflate int64
 }
 

@@ -70,9 +70,8 @@ func (t *slot) mark(name []byte, digest uint64, limit int) {
 	}
 	t.buf = append(t.buf, markerByte)
 	t.buf = binary.LittleEndian.AppendUint64(t.buf, digest)
-	t.write([]byte{'<'}, limit)
-	t.write(name, limit)
-	t.write([]byte{'>'}, limit)
+	var shown [1 + len(label{}.buf) + 1]byte
+	t.write(append(append(append(shown[:0], '<'), name...), '>'), limit)
 }
 
 const (

@@ -10,7 +10,7 @@ func (s *Scanner) value(p []byte) int {
 			s.emptyContainer(c == '[')
 			return 2
 		}
-		return s.container(c == '[')
+		return s.container(p)
 	case isScalar[c]:
 		s.beginScalar(c)
 		return s.readScalar(p)
@@ -26,10 +26,10 @@ func closing(c byte) byte { return c + 2 }
 // stringValue reads a string, a short one as a whole.
 func (s *Scanner) stringValue(p []byte) int {
 	to, limit := s.sinkOf(s.top())
-	if text, ok := shortString(p); ok {
+	if text, n := s.wholeString(p); n > 0 {
 		s.sink, s.hashLeft, s.hashed = to, limit, false
 		s.finishString(text)
-		return len(text) + 2
+		return n
 	}
 	s.beginString(to, limit)
 	if s.state != stateString {
@@ -74,10 +74,9 @@ func (s *Scanner) emptyContainer(array bool) {
 	s.valueEnd(emptyObject)
 }
 
-// container begins an object or an array. It returns 0 when the bracket is left
-// to what skips it.
-func (s *Scanner) container(array bool) int {
-	f := s.top()
+// container begins an object or an array, or skips it.
+func (s *Scanner) container(p []byte) int {
+	f, array := s.top(), p[0] == '['
 	hash := f.hashing()
 	v, elem := s.inside(array)
 	if s.view == viewField {
@@ -89,7 +88,7 @@ func (s *Scanner) container(array bool) int {
 	}
 	if v == viewSkip && !hash || deep || !hash && v != viewParameters && v != viewField && s.full() {
 		s.beginSkip(hash)
-		return 0
+		return s.skipContainer(p)
 	}
 	first := v == viewPrompt || v == viewPromptList || v == viewField
 	g := s.push(v, array, hash || v == viewContent && !array)
