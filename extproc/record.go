@@ -25,6 +25,8 @@ type Record struct {
 
 	// BodyBytes is how much of the request body was seen, as it was sent.
 	BodyBytes int64
+	// PolicyOrigin is where the policy comes from, empty if it is warmpath's own.
+	PolicyOrigin string
 	// API is the request's format by its path.
 	API prefix.API
 	// KeyChars is how many characters (bytes on native invoke paths) the key
@@ -60,7 +62,8 @@ type Record struct {
 type Observer interface {
 	// Decided is called once an endpoint was chosen, or none could be.
 	Decided(*Record)
-	// Served is called when the response headers tell which endpoint answered.
+	// Served is called when the response headers come. Without Record.Served no
+	// endpoint answered, or Envoy does not tell: a 503 is Envoy's own then.
 	Served(*Record)
 	// Ended is called when the stream ends and the slot was given back.
 	Ended(*Record)

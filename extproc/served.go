@@ -28,18 +28,16 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 			s.record.Attempts = int(fields["upstream.request_attempt_count"].GetNumberValue())
 		}
 	}
-	if s.record.Served == "" {
-		// Envoy's own answer, or it does not tell.
-		if s.stage == decided {
-			s.stage = answered
-		}
-		return
-	}
-	if s.stage < decided {
+	if s.stage < decided && s.record.Served != "" {
 		s.undecided()
 	}
+	if s.stage < decided {
+		return // Envoy's own answer to a request that was not decided
+	}
 	s.stage = answered
-	s.bookServed()
+	if s.record.Served != "" {
+		s.bookServed()
+	}
 	s.server.observer.Served(&s.record)
 }
 
@@ -48,7 +46,7 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 func (s *stream) undecided() {
 	table := s.server.router.Table()
 	s.record.Decision = route.Decision{
-		Strategy: table.Policy().Strategy, Reason: route.Undecided, Rank: route.NoRank,
+		Strategy: s.policy.Strategy, Reason: route.Undecided, Rank: route.NoRank,
 		Candidates: table.Candidates(), Membership: table.Membership(),
 	}
 	s.record.Decided = time.Now()

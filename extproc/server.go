@@ -45,15 +45,64 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 		if err != nil {
 			return nil
 		}
-		response := st.handle(message)
-		if response == nil {
+		responses, ok := st.handle(message)
+		// In observability mode Envoy does not wait for answers and refuses them.
+		if !message.GetObservabilityMode() && !send(stream, responses) || !ok {
 			return nil
 		}
-		if message.GetObservabilityMode() {
-			continue // Envoy does not wait for answers and refuses them
-		}
-		if err := stream.Send(response); err != nil {
+		if st.stage == holding && st.mode == modeStreamed {
+			s.processTimed(stream, st)
 			return nil
+		}
+	}
+}
+
+// send sends answers and reports whether that worked.
+func send(stream extprocv3.ExternalProcessor_ProcessServer, responses []*extprocv3.ProcessingResponse) bool {
+	for _, r := range responses {
+		if stream.Send(r) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// processTimed serves the rest of a stream whose request has to be decided
+// within [holdTime].
+func (s *Server) processTimed(grpcStream extprocv3.ExternalProcessor_ProcessServer, st *stream) {
+	messages := make(chan *extprocv3.ProcessingRequest)
+	go func() {
+		defer close(messages)
+		for {
+			m, err := grpcStream.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case messages <- m:
+			case <-grpcStream.Context().Done():
+				return
+			}
+		}
+	}()
+	timer := time.NewTimer(holdTime)
+	defer timer.Stop()
+	for {
+		var responses []*extprocv3.ProcessingResponse
+		ok := true
+		select {
+		case message, open := <-messages:
+			if !open {
+				return
+			}
+			responses, ok = st.handle(message)
+		case <-timer.C:
+			if st.stage == holding {
+				responses, ok = st.heldTooLong()
+			}
+		}
+		if !send(grpcStream, responses) || !ok {
+			return
 		}
 	}
 }

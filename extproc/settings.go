@@ -1,8 +1,13 @@
 package extproc
 
 import (
+	"context"
 	"strconv"
 	"strings"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // Settings are the parts of the configuration that a request is handled by.
@@ -22,7 +27,17 @@ type Settings struct {
 	// RetryAttempts is the value of x-envoy-max-retries; 0 switches retries off.
 	RetryAttempts int
 
+	// Policies finds the policy of a request; nil routes all by the table's own.
+	Policies PolicySource
+
 	retryOn, maxRetries string
+}
+
+// PolicySource finds the policy that Envoy's configuration has for a request.
+type PolicySource interface {
+	// Policy is given the context of the request's stream and its first message.
+	// origin says in a word where the policy comes from.
+	Policy(ctx context.Context, first *extprocv3.ProcessingRequest) (policy route.Policy, origin string)
 }
 
 // prepare renders the header values once instead of once a request.

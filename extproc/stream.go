@@ -19,6 +19,7 @@ const (
 	modeNone     = extprocfilterv3.ProcessingMode_NONE
 	modeBuffered = extprocfilterv3.ProcessingMode_BUFFERED
 	modePartial  = extprocfilterv3.ProcessingMode_BUFFERED_PARTIAL
+	modeStreamed = extprocfilterv3.ProcessingMode_STREAMED
 	modeDuplex   = extprocfilterv3.ProcessingMode_FULL_DUPLEX_STREAMED
 )
 
@@ -28,6 +29,7 @@ type stage uint8
 const (
 	begun    stage = iota
 	awaiting       // its body was asked for
+	holding        // its body comes by itself; the answer to its headers waits for it
 	decided        // an endpoint was chosen, or Envoy went on without us
 	answered       // its response headers have come
 )
@@ -43,28 +45,58 @@ type stream struct {
 	mode  bodyMode // of the request body, as Envoy is configured
 	back  bodyMode // of the response body
 	head  requestHead
-	slot  load.Reservation
+	// unasked: the body comes without waiting for the answer to the headers.
+	unasked bool
+	// observed: Envoy takes no answers.
+	observed bool
+	held     hold
+	// policy is the one that the request began with.
+	policy route.Policy
+	slot   load.Reservation
+	// one is room for the only answer that most messages have.
+	one [1]*extprocv3.ProcessingResponse
 }
 
-// handle answers one message; nil ends the stream, which lets the request go
-// on without us. A panic is a defect of ours that the request must not pay for.
-func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.ProcessingResponse) {
+// handle answers one message; without ok the stream is to be ended, which lets
+// the request go on without us. A panic is a defect of ours that the request
+// must not pay for.
+func (s *stream) handle(m *extprocv3.ProcessingRequest) (responses []*extprocv3.ProcessingResponse, ok bool) {
 	defer func() {
 		if recover() != nil {
 			s.panicked()
-			response = nil
+			responses, ok = nil, false
 		}
 	}()
+	if s.stage == holding {
+		return s.whileHolding(m)
+	}
+	response := s.answer(m)
+	switch {
+	case response != nil:
+		return append(s.one[:0], response), true
+	default:
+		return nil, s.stage == holding
+	}
+}
+
+// answer returns the answer to a message, nil if there is none.
+func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingResponse {
 	switch r := m.GetRequest().(type) {
 	case *extprocv3.ProcessingRequest_RequestHeaders:
 		if s.stage != begun {
 			return unchanged.headersResponse() // headers come once; a second decision would lose the first one's slot
 		}
-		s.mode = modeBuffered
+		s.mode, s.observed = modeBuffered, m.GetObservabilityMode()
 		if p := m.GetProtocolConfig(); p != nil {
 			s.mode, s.back = p.GetRequestBodyMode(), p.GetResponseBodyMode()
+			s.unasked = s.mode == modeDuplex || s.mode == modeStreamed && p.GetSendBodyWithoutWaitingForHeaderResponse()
 		}
-		return s.requestHeaders(r.RequestHeaders).headersResponse()
+		s.findPolicy(m)
+		a := s.requestHeaders(r.RequestHeaders)
+		if s.stage == holding {
+			return nil
+		}
+		return a.headersResponse()
 	case *extprocv3.ProcessingRequest_RequestBody:
 		a := s.requestBody(r.RequestBody)
 		if s.mode == modeDuplex {
@@ -88,6 +120,15 @@ func (s *stream) handle(m *extprocv3.ProcessingRequest) (response *extprocv3.Pro
 	}
 }
 
+// findPolicy settles the policy for the whole request.
+func (s *stream) findPolicy(first *extprocv3.ProcessingRequest) {
+	if s.settings.Policies == nil {
+		s.policy = s.server.router.Table().Policy()
+		return
+	}
+	s.policy, s.record.PolicyOrigin = s.settings.Policies.Policy(s.record.Context, first)
+}
+
 // requestHeaders decides at once when no body is needed or comes, and asks for
 // the whole body otherwise.
 func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
@@ -96,12 +137,15 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	s.record.RequestID = printable(s.head.requestID, 64)
 	s.record.API, _ = prefix.Classify(s.head.prefix.Path)
 
-	table := s.server.router.Table()
 	switch {
 	case m.GetEndOfStream():
 		return s.decide(route.Request{}, NoText, true)
-	case !table.Policy().NeedsKey() || table.Candidates() < 2:
+	case !s.policy.NeedsKey() || s.server.router.Table().Candidates() < 2:
 		return s.decideWithoutBody(NoProblem)
+	}
+	if s.unasked && !s.observed && !s.head.upgrade && s.head.prefix.NeedsBody() {
+		s.stage = holding
+		return unchanged
 	}
 	if p := s.head.unread(s.settings.BodyLimit); p != NoProblem {
 		return s.decideWithoutBody(p)
@@ -130,18 +174,26 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 	if s.stage != awaiting {
 		return unchanged
 	}
+	// With trailers the last of the body does not end the stream.
+	complete := m.GetEndOfStream() || s.record.BodyBytes == s.head.contentLength
+	return s.decideOn(complete, complete, m)
+}
+
+// decideOn decides on the text of a body, of which more may come unless it is
+// complete.
+func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) answer {
 	s.record.Scanned = time.Now()
 	scanner := s.server.scanners.Get(s.head.prefix, prefix.Options{
-		PrefixLength: s.server.router.Table().Policy().PrefixLength,
+		PrefixLength: s.policy.PrefixLength,
 		MaxInflate:   s.settings.InflateLimit,
 	})
 	defer s.server.scanners.Put(scanner)
-	scanner.Feed(m.GetBody())
-	// With trailers the last of the body does not end the stream.
-	complete := m.GetEndOfStream() || s.record.BodyBytes == s.head.contentLength
+	for _, part := range parts {
+		scanner.Feed(part.GetBody())
+	}
 	result := scanner.Finish(complete)
 	s.note(&result)
-	return s.decide(route.Request{Key: result.Key, Keyed: result.Kind != prefix.None}, NoProblem, complete)
+	return s.decide(route.Request{Key: result.Key, Keyed: result.Kind != prefix.None}, NoProblem, retry)
 }
 
 // decide chooses an endpoint and takes a slot there. retry switches Envoy's
@@ -151,7 +203,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 		s.record.Scanned = time.Now()
 	}
 	request.Random = s.server.random()
-	decision, slot := s.server.router.Table().Pick(request)
+	decision, slot := s.server.router.Table().PickBy(s.policy, request)
 	s.record.Decision, s.slot, s.stage = decision, slot, decided
 	s.record.Decided = time.Now()
 	s.problem(p)

@@ -201,11 +201,16 @@ func (h *held) close() {
 // and returns them and how many each replica serves.
 func holdOpen(t *testing.T, s *stack.Stack, body []byte, n int) (*held, map[string]int) {
 	t.Helper()
+	return holdOpenAt(t, s, "/v1/chat/completions", body, n)
+}
+
+func holdOpenAt(t *testing.T, s *stack.Stack, path string, body []byte, n int) (*held, map[string]int) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	h, counts := &held{cancel: cancel}, make(map[string]int)
 	t.Cleanup(h.close)
 	for i := range n {
-		r, err := post(ctx, s, "/v1/chat/completions", body, "x-replica-hold", "1")
+		r, err := post(ctx, s, path, body, "x-replica-hold", "1")
 		if err != nil {
 			t.Fatalf("request %d: %v", i, err)
 		}

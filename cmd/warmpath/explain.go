@@ -134,7 +134,7 @@ func newExplainer(o explainOptions, lengthSet bool) (*explainer, error) {
 		if c, set, err = loadConfig(o.config); err != nil {
 			return nil, err
 		}
-		p = policy(c)
+		p = policy(c.RoutingConfig)
 	}
 	if lengthSet {
 		if o.prefixLength < 1 {

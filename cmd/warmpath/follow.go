@@ -11,8 +11,9 @@ import (
 	"github.com/warmpath/warmpath/internal/rollout"
 )
 
-// follow passes each good membership on to the rollout and tells of bad ones.
-func (p *program) follow(ctx context.Context, updates chan fleet.Set) error {
+// follow passes each good membership on, through the judgement of its health if
+// there is one, and tells of bad ones.
+func (p *program) follow(ctx context.Context, updates chan rollout.Membership) error {
 	source := discovery.New(p.config.Membership, p.path)
 	return ended(source.Run(ctx, func(u discovery.Update) {
 		p.status.sourced(u)
@@ -30,19 +31,23 @@ func (p *program) follow(ctx context.Context, updates chan fleet.Set) error {
 			p.log.Warn("endpoints keep their earlier entries", "endpoints", u.Kept)
 		}
 		p.log.Info("membership read", "endpoints", u.Set.Len(), "version", fmt.Sprintf("%016x", u.Set.Version()))
-		offer(updates, u.Set)
+		if p.prober != nil {
+			p.prober.SetMembers(u.Set)
+		} else {
+			offer(updates, rollout.Membership{Router: u.Set, Envoy: u.Set})
+		}
 		p.setServing(true)
 	}))
 }
 
-// offer puts the set in the place of one that was not taken yet. It has the only
-// sender of the channel, whose buffer is 1.
-func offer(updates chan fleet.Set, set fleet.Set) {
+// offer puts the membership in the place of one that was not taken yet. The
+// channel has one sender and a buffer of 1.
+func offer(updates chan rollout.Membership, m rollout.Membership) {
 	select {
 	case <-updates:
 	default:
 	}
-	updates <- set
+	updates <- m
 }
 
 func (p *program) newRollout() *rollout.Rollout {
@@ -96,9 +101,14 @@ func (p *program) watchConfig(ctx context.Context) error {
 			return
 		}
 		effective, restart := p.config.Reload(next)
+		s, err := p.settings(effective)
+		if err != nil {
+			p.log.Error("configuration not taken over", "error", err)
+			return
+		}
 		generation++
-		p.router.SetPolicy(policy(effective))
-		p.extproc.SetSettings(settings(effective))
+		p.router.SetPolicy(policy(effective.RoutingConfig))
+		p.extproc.SetSettings(s)
 		p.level.Set(logLevel(effective.Log.Level))
 		p.metrics.ConfigGeneration.Set(float64(generation))
 		p.status.configured(generation, nil)

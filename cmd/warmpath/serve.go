@@ -18,7 +18,8 @@ import (
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
-	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/health/prober"
+	"github.com/warmpath/warmpath/internal/rollout"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/telemetry"
 	"github.com/warmpath/warmpath/xds"
@@ -62,7 +63,9 @@ type program struct {
 
 	router  *route.Router
 	extproc *extproc.Server
-	xds     *xds.Server // nil without a control plane
+	xds     *xds.Server    // nil without a control plane
+	prober  *prober.Prober // nil when health is not judged
+	updates chan rollout.Membership
 	health  *health.Server
 	status  *status
 
@@ -81,15 +84,23 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p := &program{path: path, data: data, config: c, level: new(slog.LevelVar)}
 	p.level.Set(logLevel(c.Log.Level))
 	p.log = telemetry.NewLogger(stderr, string(c.Log.Format), p.level)
-	p.router = route.NewRouter(policy(c))
+	p.router = route.NewRouter(policy(c.RoutingConfig))
 	p.metrics = telemetry.NewMetrics(p.router.Loads())
 	p.metrics.ConfigGeneration.Set(1)
 	observer, err := p.observer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.extproc = extproc.New(p.router, settings(c), observer, rand.Uint64)
 	p.status = newStatus(p)
+	p.updates = make(chan rollout.Membership, 1)
+	if observer, err = p.judge(observer); err != nil {
+		return nil, err
+	}
+	s, err := p.settings(c)
+	if err != nil {
+		return nil, err
+	}
+	p.extproc = extproc.New(p.router, s, observer, rand.Uint64)
 	p.health = health.NewServer()
 	p.setServing(false)
 	if err := p.newControlPlane(); err != nil {
@@ -143,12 +154,17 @@ func (p *program) run(ctx context.Context) error {
 		"strategy", p.config.RoutingConfig.RoutingStrategy)
 	all, ctx := errgroup.WithContext(ctx)
 	work, ctx := errgroup.WithContext(ctx)
-	updates := make(chan fleet.Set, 1)
-	work.Go(func() error { return p.follow(ctx, updates) })
+	work.Go(func() error { return p.follow(ctx, p.updates) })
 	work.Go(func() error {
-		p.newRollout().Run(ctx, updates)
+		p.newRollout().Run(ctx, p.updates)
 		return nil
 	})
+	if p.prober != nil {
+		work.Go(func() error {
+			p.prober.Run(ctx)
+			return nil
+		})
+	}
 	work.Go(func() error { return ended(p.watchConfig(ctx)) })
 	p.serveExtProc(ctx, work)
 	p.serveXDS(ctx, work)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/internal/discovery"
+	"github.com/warmpath/warmpath/internal/health"
 	"github.com/warmpath/warmpath/internal/rollout"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/xds"
@@ -21,6 +22,7 @@ type status struct {
 	generation  int
 	configError error
 	source      discovery.Update
+	health      health.View
 	rollout     rollout.Status
 }
 
@@ -36,6 +38,14 @@ func (s *status) sourced(u discovery.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.source = u
+}
+
+// judged takes a new view and returns the one before.
+func (s *status) judged(v health.View) (before health.View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.health = s.health, v
+	return before
 }
 
 func (s *status) rolledOut(r rollout.Status) {
@@ -98,6 +108,11 @@ type endpointStatus struct {
 	Weight      uint32 `json:"weight,omitempty"`
 	Zone        string `json:"zone,omitempty"`
 	Outstanding int64  `json:"outstanding"`
+	// Health is what probes and requests say, Cause why, Share the part of its
+	// weight that it has, below 1 in the slow start.
+	Health string  `json:"health,omitempty"`
+	Cause  string  `json:"cause,omitempty"`
+	Share  float64 `json:"share,omitempty"`
 }
 
 // value is what /status shows.
@@ -137,6 +152,9 @@ func (s *status) endpoints() []endpointStatus {
 			e.State, e.Weight, e.Zone = set.At(i).State.String(), set.At(i).Weight, set.At(i).Zone
 		} else if c.Outstanding == 0 {
 			continue
+		}
+		if h, ok := s.health.Find(c.Address); ok {
+			e.Health, e.Cause, e.Share = h.State.String(), h.Cause, h.Factor
 		}
 		list = append(list, e)
 	}

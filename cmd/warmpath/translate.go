@@ -11,30 +11,32 @@ import (
 // The configuration's words become the parts' own values here, so that the
 // parts do not know the file.
 
-func policy(c config.Config) route.Policy {
+func policy(c config.RoutingConfig) route.Policy {
 	strategies := map[config.Strategy]route.Strategy{
 		config.Random:                   route.Random,
 		config.LeastOutstandingRequests: route.LeastOutstandingRequests,
 		config.PrefixAware:              route.PrefixAware,
 	}
 	return route.Policy{
-		Strategy:             strategies[c.RoutingConfig.RoutingStrategy],
-		PrefixLength:         c.RoutingConfig.PrefixAware.PrefixLength,
-		ConcurrencyThreshold: int(c.RoutingConfig.PrefixAware.ConcurrencyThreshold),
+		Strategy:             strategies[c.RoutingStrategy],
+		PrefixLength:         c.PrefixAware.PrefixLength,
+		ConcurrencyThreshold: int(c.PrefixAware.ConcurrencyThreshold),
 	}
 }
 
-func settings(c config.Config) extproc.Settings {
+func (p *program) settings(c config.Config) (extproc.Settings, error) {
+	policies, err := p.newPolicies(c)
 	s := extproc.Settings{
 		TenantHeader:  c.Tenant.Header,
 		BodyLimit:     c.Limits.RequestBodyBytes,
 		InflateLimit:  c.Limits.InflateBytes,
 		RetryAttempts: c.Retry.Attempts,
+		Policies:      policies,
 	}
 	for _, condition := range c.Retry.Conditions {
 		s.RetryConditions = append(s.RetryConditions, string(condition))
 	}
-	return s
+	return s, err
 }
 
 func logLevel(l config.LogLevel) slog.Level {

@@ -23,8 +23,10 @@ type Problems = strict.Problems
 type Config struct {
 	Listen        Listen        `yaml:"listen"`
 	RoutingConfig RoutingConfig `yaml:"routingConfig"`
+	Policies      []NamedPolicy `yaml:"policies"`
 	Tenant        Tenant        `yaml:"tenant"`
 	Membership    Membership    `yaml:"membership"`
+	Health        Health        `yaml:"health"`
 	Cluster       Cluster       `yaml:"cluster"`
 	Limits        Limits        `yaml:"limits"`
 	Retry         Retry         `yaml:"retry"`
@@ -76,6 +78,30 @@ type Threshold int
 
 // AutoThreshold derives the bound from the load of the fleet; "auto" in the file.
 const AutoThreshold Threshold = route.AutoConcurrencyThreshold
+
+// NamedPolicy is a policy that Envoy's configuration may name.
+type NamedPolicy struct {
+	Name          string `yaml:"name"`
+	RoutingConfig `yaml:",inline"`
+}
+
+// Health says when an endpoint is given no requests although it is a member.
+type Health struct {
+	// Path is what is requested of every endpoint; empty probes nothing.
+	Path string `yaml:"path"`
+	// Interval is the time between two probes, Timeout how long one may take.
+	Interval time.Duration `yaml:"interval"`
+	Timeout  time.Duration `yaml:"timeout"`
+	// FailedProbes in a row make an endpoint unhealthy, GoodProbes healthy again.
+	FailedProbes int `yaml:"failedProbes"`
+	GoodProbes   int `yaml:"goodProbes"`
+	// FailedRequests without a success between them make it unhealthy too; 0
+	// means never.
+	FailedRequests int `yaml:"failedRequests"`
+	// SlowStart is how long the share of an endpoint rises that has joined or come
+	// back; 0 gives it all at once.
+	SlowStart time.Duration `yaml:"slowStart"`
+}
 
 // Tenant says how the tenant of a request is known.
 type Tenant struct {
@@ -172,11 +198,15 @@ func Default() Config {
 		},
 		Tenant:     Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
 		Membership: Membership{DrainTimeout: 5 * time.Minute},
-		Cluster:    Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
-		Limits:     Limits{RequestBodyBytes: 4 << 20, InflateBytes: 4 << 20},
-		Retry:      Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
-		Tracing:    Tracing{Insecure: true, SampleRatio: 1},
-		Log:        Log{Level: LogInfo, Format: LogText},
+		Health: Health{
+			Path: "/health", Interval: time.Second, Timeout: time.Second,
+			FailedProbes: 3, GoodProbes: 2, FailedRequests: 5, SlowStart: 30 * time.Second,
+		},
+		Cluster: Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
+		Limits:  Limits{RequestBodyBytes: 4 << 20, InflateBytes: 4 << 20},
+		Retry:   Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
+		Tracing: Tracing{Insecure: true, SampleRatio: 1},
+		Log:     Log{Level: LogInfo, Format: LogText},
 	}
 }
 

@@ -31,11 +31,13 @@ func (c *Config) decode(root strict.Value) {
 	isMapping := root.Fields(
 		strict.Field{Name: "listen", Decode: c.Listen.decode},
 		strict.Field{Name: "routingConfig", Alias: "RoutingConfig", Decode: c.RoutingConfig.decode},
+		strict.Field{Name: "policies", Decode: c.decodePolicies},
 		strict.Field{Name: "tenant", Decode: c.Tenant.decode},
 		strict.Field{Name: "membership", Decode: func(v strict.Value) {
 			hasMembership = true
 			c.Membership.decode(v)
 		}},
+		strict.Field{Name: "health", Decode: c.Health.decode},
 		strict.Field{Name: "cluster", Decode: c.Cluster.decode},
 		strict.Field{Name: "limits", Decode: c.Limits.decode},
 		strict.Field{Name: "retry", Decode: c.Retry.decode},
@@ -47,17 +49,19 @@ func (c *Config) decode(root strict.Value) {
 	}
 }
 
-func (r *RoutingConfig) decode(v strict.Value) {
-	v.Fields(
-		strict.Field{Name: "routingStrategy", Alias: "RoutingStrategy", Decode: func(v strict.Value) {
+func (r *RoutingConfig) decode(v strict.Value) { v.Fields(r.fields()...) }
+
+func (r *RoutingConfig) fields() []strict.Field {
+	return []strict.Field{
+		{Name: "routingStrategy", Alias: "RoutingStrategy", Decode: func(v strict.Value) {
 			if word, _ := v.Word(); word == "KV_AWARE" {
 				v.Reject("is not supported by this version (want RANDOM, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE)")
 				return
 			}
 			strict.Enum(&r.RoutingStrategy, Random, LeastOutstandingRequests, PrefixAware)(v)
 		}},
-		strict.Field{Name: "prefixAwareRoutingConfig", Alias: "PrefixAwareRoutingConfig", Decode: r.PrefixAware.decode},
-	)
+		{Name: "prefixAwareRoutingConfig", Alias: "PrefixAwareRoutingConfig", Decode: r.PrefixAware.decode},
+	}
 }
 
 func (p *PrefixAwareRoutingConfig) decode(v strict.Value) {

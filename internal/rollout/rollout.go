@@ -28,6 +28,10 @@ type ControlPlane interface {
 	Acked(ctx context.Context, generation uint64) error
 }
 
+// Membership is what both sides are to know. The two sets have the same
+// addresses; weights and states may differ.
+type Membership struct{ Router, Envoy fleet.Set }
+
 // Router is the deciding side.
 type Router interface {
 	SetMembership(fleet.Set)
@@ -79,7 +83,7 @@ type Rollout struct {
 
 // member is an endpoint that Envoy knows or is to know.
 type member struct {
-	endpoint fleet.Endpoint
+	router, envoy fleet.Endpoint
 	// confirmed: Envoy has it, or had the time to; the router may choose it.
 	confirmed bool
 	// leaves is when its drain ends at the latest; zero unless it has left.
@@ -103,15 +107,15 @@ func New(options Options, envoy ControlPlane, router Router, report func(Status)
 
 // Run applies each membership that comes on updates until ctx ends. Applying
 // one may take AckTimeout; a sender should replace one that was not received.
-func (r *Rollout) Run(ctx context.Context, updates <-chan fleet.Set) {
+func (r *Rollout) Run(ctx context.Context, updates <-chan Membership) {
 	poll := time.NewTicker(r.options.Poll)
 	defer poll.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case set := <-updates:
-			r.merge(set, time.Now())
+		case m := <-updates:
+			r.merge(m, time.Now())
 			r.apply(ctx)
 		case <-poll.C:
 			r.tick(ctx)
@@ -120,17 +124,21 @@ func (r *Rollout) Run(ctx context.Context, updates <-chan fleet.Set) {
 }
 
 // merge takes a wanted membership over into members.
-func (r *Rollout) merge(wanted fleet.Set, now time.Time) {
-	for _, e := range wanted.Endpoints() {
+func (r *Rollout) merge(wanted Membership, now time.Time) {
+	for i := range wanted.Envoy.Len() {
+		e := wanted.Envoy.At(i)
 		m := r.members[e.Address]
-		m.endpoint, m.leaves = e, time.Time{} // it may have come back while it drained
+		m.router, m.envoy, m.leaves = e, e, time.Time{} // it may have come back while it drained
+		if j, ok := wanted.Router.Index(e.Address); ok {
+			m.router = wanted.Router.At(j)
+		}
 		r.members[e.Address] = m
 	}
 	for address, m := range r.members {
-		if _, stays := wanted.Index(address); stays || !m.leaves.IsZero() {
+		if _, stays := wanted.Envoy.Index(address); stays || !m.leaves.IsZero() {
 			continue
 		}
-		m.endpoint.State, m.leaves = fleet.Draining, now.Add(r.options.DrainTimeout)
+		m.router.State, m.envoy.State, m.leaves = fleet.Draining, fleet.Draining, now.Add(r.options.DrainTimeout)
 		r.members[address] = m
 	}
 }
@@ -138,7 +146,7 @@ func (r *Rollout) merge(wanted fleet.Set, now time.Time) {
 // apply carries members to both sides. What left stops being chosen at once;
 // what came is chosen when Envoy has it.
 func (r *Rollout) apply(ctx context.Context) {
-	r.router.SetMembership(r.set(true))
+	r.router.SetMembership(r.forRouter())
 	r.err = r.publish(ctx)
 	r.retryAt = time.Time{}
 	switch {
@@ -150,20 +158,29 @@ func (r *Rollout) apply(ctx context.Context) {
 			r.members[address] = m
 		}
 		r.routing = true
-		r.router.SetMembership(r.set(false))
+		r.router.SetMembership(r.forRouter())
 	default: // Envoy was not told, or refuses: what is new would fall back
 		r.retryAt = time.Now().Add(retryInterval)
 	}
 	r.tell()
 }
 
-// set returns the members, or only those that the router may choose.
-func (r *Rollout) set(onlyConfirmed bool) fleet.Set {
+// forRouter returns the members that the router may choose.
+func (r *Rollout) forRouter() fleet.Set {
 	var endpoints []fleet.Endpoint
 	for _, m := range r.members {
-		if m.confirmed || !onlyConfirmed {
-			endpoints = append(endpoints, m.endpoint)
+		if m.confirmed {
+			endpoints = append(endpoints, m.router)
 		}
+	}
+	set, _ := fleet.NewSet(endpoints)
+	return set
+}
+
+func (r *Rollout) forEnvoy() fleet.Set {
+	var endpoints []fleet.Endpoint
+	for _, m := range r.members {
+		endpoints = append(endpoints, m.envoy)
 	}
 	set, _ := fleet.NewSet(endpoints)
 	return set
@@ -176,7 +193,7 @@ func (r *Rollout) publish(ctx context.Context) (err error) {
 	if r.envoy == nil {
 		return nil
 	}
-	if r.generation, err = r.envoy.Publish(r.set(false)); err != nil {
+	if r.generation, err = r.envoy.Publish(r.forEnvoy()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.options.AckTimeout)

@@ -151,7 +151,7 @@ func set(ports ...int) fleet.Set {
 // and waits until everything is at rest.
 func run(t *testing.T, f *fakes, options Options) (send func(fleet.Set)) {
 	ctx, cancel := context.WithCancel(t.Context())
-	updates := make(chan fleet.Set)
+	updates := make(chan Membership)
 	done := make(chan struct{})
 	r := New(options, f, f, f.status)
 	go func() {
@@ -163,7 +163,7 @@ func run(t *testing.T, f *fakes, options Options) (send func(fleet.Set)) {
 		<-done
 	})
 	return func(s fleet.Set) {
-		updates <- s
+		updates <- Membership{s, s}
 		synctest.Wait()
 	}
 }
@@ -374,7 +374,7 @@ func TestDrainUnderRepeatedUpdates(t *testing.T) {
 func TestWithoutControlPlane(t *testing.T) {
 	f := &fakes{}
 	r := New(Options{}, nil, f, nil)
-	r.merge(set(1, 2), time.Now())
+	r.merge(Membership{set(1, 2), set(1, 2)}, time.Now())
 	r.apply(t.Context())
 	f.expect(t, "router []", "router [1 2]")
 }
@@ -393,4 +393,16 @@ func TestStatesArePassedOn(t *testing.T) {
 		want := "[1(draining) 2(unhealthy)]"
 		f.expect(t, "router "+want, "envoy  "+want, "acked", "router "+want)
 	})
+}
+
+// Weights that rise in a slow start are the router's alone.
+func TestRouterAndEnvoyMayDiffer(t *testing.T) {
+	f := &fakes{}
+	r := New(Options{}, f, f, nil)
+	endpoints := set(1, 2).Endpoints()
+	endpoints[1].State = fleet.Unhealthy
+	other, _ := fleet.NewSet(endpoints)
+	r.merge(Membership{Router: other, Envoy: set(1, 2)}, time.Now())
+	r.apply(t.Context())
+	f.expect(t, "router []", "envoy  [1 2]", "acked", "router [1 2(unhealthy)]")
 }

@@ -11,9 +11,9 @@ type bounds struct {
 	perWeight float64
 }
 
-func (t *Table) bounds() bounds {
-	if t.policy.ConcurrencyThreshold != AutoConcurrencyThreshold {
-		return bounds{threshold: int64(t.policy.ConcurrencyThreshold)}
+func (t *Table) bounds(threshold int) bounds {
+	if threshold != AutoConcurrencyThreshold {
+		return bounds{threshold: int64(threshold)}
 	}
 	total := int64(1)
 	for i := range t.candidates {

@@ -16,11 +16,15 @@ type Request struct {
 	Random uint64
 }
 
-// Pick chooses an endpoint and reserves a slot there. The reservation holds
-// nothing if there are no endpoints. Pick never refuses a request.
-func (t *Table) Pick(r Request) (Decision, load.Reservation) {
+// Pick chooses an endpoint by the table's own policy: see [Table.PickBy].
+func (t *Table) Pick(r Request) (Decision, load.Reservation) { return t.PickBy(t.policy, r) }
+
+// PickBy chooses an endpoint by a policy and reserves a slot there. Requests of
+// all policies count alike. The reservation holds nothing if there are no
+// endpoints. It never refuses a request.
+func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
 	d := Decision{
-		Strategy:   t.policy.Strategy,
+		Strategy:   policy.Strategy,
 		Rank:       NoRank,
 		Candidates: len(t.candidates),
 		Membership: t.membership,
@@ -32,13 +36,13 @@ func (t *Table) Pick(r Request) (Decision, load.Reservation) {
 	case len(t.candidates) == 1:
 		d.Reason = SingleCandidate
 		return t.take(d, 0, nil)
-	case t.policy.Strategy == Random:
+	case policy.Strategy == Random:
 		d.Reason = ByRandom
 		return t.random(d, r.Random)
-	case t.policy.Strategy == PrefixAware && r.Keyed:
+	case policy.Strategy == PrefixAware && r.Keyed:
 		d.Key, d.Keyed = r.Key, true
-		return t.prefixAware(d)
-	case t.policy.Strategy == PrefixAware:
+		return t.prefixAware(d, policy.ConcurrencyThreshold)
+	case policy.Strategy == PrefixAware:
 		d.Reason = NoKey
 	default:
 		d.Reason = ByLeastOutstanding

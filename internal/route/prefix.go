@@ -7,14 +7,14 @@ import (
 // prefixAware chooses the first of the key's homes that has room. When none
 // has, the least loaded candidate takes the request: a request is never
 // refused here, and queueing is the model server's.
-func (t *Table) prefixAware(d Decision) (Decision, load.Reservation) {
+func (t *Table) prefixAware(d Decision, threshold int) (Decision, load.Reservation) {
 	var homes [MaxChoices]int
 	n := t.index.Top(d.Key, homes[:])
 	for i := range n {
 		d.homes[i] = t.candidates[homes[i]].address
 	}
 	home := &t.candidates[homes[0]]
-	limits := t.bounds()
+	limits := t.bounds(threshold)
 	d.Bound = limits.of(home)
 	r, seen, ok := home.counter.Reserve(d.Bound)
 	d.HomeLoad = seen

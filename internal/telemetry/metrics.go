@@ -35,7 +35,12 @@ type Metrics struct {
 	// Endpoints is the membership by state; Leaving are the endpoints that have
 	// left it and drain. Unacknowledged is 1 when the last change of it was not
 	// acknowledged by every Envoy in time.
-	Endpoints               *prometheus.GaugeVec
+	Endpoints *prometheus.GaugeVec
+	// HealthPanic is 1 while no endpoint is healthy and all are used.
+	HealthPanic prometheus.Gauge
+	// PolicyFaults counts the policies in Envoy's configuration that could not be
+	// used, by origin and problem.
+	PolicyFaults            *prometheus.CounterVec
 	Leaving, Unacknowledged prometheus.Gauge
 }
 
@@ -97,6 +102,9 @@ func (m *Metrics) registerFleet() {
 	m.Endpoints = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "warmpath_endpoints", Help: "Endpoints of the membership by state.",
 	}, []string{"state"})
+	m.HealthPanic = m.gauge("warmpath_health_panic", "1 while no endpoint is healthy and all of them are used.")
+	m.PolicyFaults = m.counters("warmpath_policy_faults_total",
+		"Policies in Envoy's configuration that could not be used, by where they stand and what is wrong.", "origin", "problem")
 	m.Leaving = m.gauge("warmpath_endpoints_leaving",
 		"Endpoints that left the membership and still finish requests.")
 	m.Unacknowledged = m.gauge("warmpath_rollout_unacknowledged",

@@ -82,6 +82,7 @@ func attributes(r *extproc.Record) []attribute.KeyValue {
 			attribute.Int("warmpath.key_chars", r.KeyChars))
 	}
 	for _, optional := range []struct{ key, value string }{
+		{"warmpath.policy_origin", r.PolicyOrigin},
 		{"warmpath.model", r.Model},
 		{"warmpath.adapter", r.Adapter},
 		{"warmpath.request_id", r.RequestID},

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/config"
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/health"
+	"github.com/warmpath/warmpath/internal/health/prober"
+	"github.com/warmpath/warmpath/internal/rollout"
+)
+
+// judge starts to judge the endpoints' health, if the configuration wants that,
+// and returns an observer that also learns from the requests.
+func (p *program) judge(observer extproc.Observer) (extproc.Observer, error) {
+	h := p.config.Health
+	if h.Path == "" && h.FailedRequests == 0 {
+		return observer, nil
+	}
+	options := proberOptions(h)
+	var err error
+	p.prober, err = prober.New(options, func(set fleet.Set, view health.View) {
+		p.tellHealth(p.status.judged(view), view)
+		forRouter, forEnvoy := health.Apply(set, view)
+		offer(p.updates, rollout.Membership{Router: forRouter, Envoy: forEnvoy})
+	})
+	return judging{Observer: observer, prober: p.prober, options: options.Health}, err
+}
+
+func proberOptions(h config.Health) prober.Options {
+	o := prober.Defaults()
+	o.Health.Probing = h.Path != ""
+	o.Health.FailedProbes, o.Health.GoodProbes = h.FailedProbes, h.GoodProbes
+	o.Health.Failures, o.Health.SlowStart = h.FailedRequests, h.SlowStart
+	o.Interval, o.Timeout = h.Interval, h.Timeout
+	if h.Path != "" {
+		o.Path = h.Path
+	}
+	return o
+}
+
+// tellHealth logs what has become another since the view before.
+func (p *program) tellHealth(before, now health.View) {
+	p.metrics.HealthPanic.Set(0)
+	if now.Panic {
+		p.metrics.HealthPanic.Set(1)
+	}
+	if now.Panic && !before.Panic {
+		p.log.Error("no endpoint is healthy; all of them are used")
+	}
+	for _, e := range now.Endpoints {
+		was, known := before.Find(e.Address)
+		switch {
+		case known && was.State == e.State, !known && e.State == health.Healthy:
+		case e.State == health.Unhealthy:
+			p.log.Warn("endpoint is unhealthy", "endpoint", e.Address, "cause", e.Cause)
+		default:
+			p.log.Info("endpoint is "+e.State.String(), "endpoint", e.Address)
+		}
+	}
+}
+
+// judging tells the prober how requests fare.
+type judging struct {
+	extproc.Observer
+	prober  *prober.Prober
+	options health.Options
+}
+
+// Served implements extproc.Observer.
+func (j judging) Served(r *extproc.Record) {
+	j.Observer.Served(r)
+	chosen := r.Decision.Chosen
+	switch {
+	case r.Served == "" && r.Status == http.StatusServiceUnavailable && chosen != "":
+		j.prober.Report(chosen, health.Unreachable) // Envoy's own 503
+	case r.Missed:
+		j.prober.Report(chosen, health.Missed)
+	case r.Attempts > 1 && r.Served != chosen && chosen != "":
+		j.prober.Report(chosen, health.Unreachable)
+	}
+	if r.Served == "" {
+		return
+	}
+	if signal, tells := j.options.SignalOf(r.Status); tells {
+		j.prober.Report(r.Served, signal)
+	}
+}
