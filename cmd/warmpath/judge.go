@@ -68,16 +68,16 @@ type judging struct {
 	options health.Options
 }
 
-// Served implements extproc.Observer.
+// Served implements extproc.Observer. That Envoy passed the chosen endpoint over
+// (r.Missed) says nothing of the endpoint: the request's route may lead to
+// another cluster.
 func (j judging) Served(r *extproc.Record) {
 	j.Observer.Served(r)
 	chosen := r.Decision.Chosen
 	switch {
 	case r.Served == "" && r.Status == http.StatusServiceUnavailable && chosen != "":
 		j.prober.Report(chosen, health.Unreachable) // Envoy's own 503
-	case r.Missed:
-		j.prober.Report(chosen, health.Missed)
-	case r.Attempts > 1 && r.Served != chosen && chosen != "":
+	case r.Attempts > 1 && r.Served != chosen && chosen != "" && !r.Missed:
 		j.prober.Report(chosen, health.Unreachable)
 	}
 	if r.Served == "" {

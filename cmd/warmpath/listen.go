@@ -53,7 +53,12 @@ func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 	server := newGRPCServer(grpc.MaxRecvMsgSize(int(p.config.Limits.RequestBodyBytes) + slack))
 	extprocv3.RegisterExternalProcessorServer(server, p.extproc)
 	grpc_health_v1.RegisterHealthServer(server, p.health)
-	p.serveGRPC(ctx, group, server, p.listeners.extProc, p.health.Shutdown)
+	p.serveGRPC(ctx, group, server, p.listeners.extProc, func() {
+		p.health.Shutdown()
+		notice := time.NewTimer(noticeTime)
+		defer notice.Stop()
+		<-notice.C
+	})
 }
 
 func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {

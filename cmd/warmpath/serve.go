@@ -30,6 +30,11 @@ import (
 // without us. It is short, because nobody decides until a successor listens.
 const shutdownGrace = 2 * time.Second
 
+// noticeTime is how long requests are still served after health checks are told
+// that this process ends: a little more than the interval at which the shipped
+// Envoy configuration asks.
+const noticeTime = 600 * time.Millisecond
+
 func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("warmpath serve", flag.ContinueOnError)
 	flags.SetOutput(stderr)

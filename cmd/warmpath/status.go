@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -127,7 +129,7 @@ func (s *status) value() any {
 			PrefixLength: policy.PrefixLength, ConcurrencyThreshold: threshold(policy),
 		},
 		Membership: membershipValue{
-			Version:  fmt.Sprintf("%016x", s.p.router.Table().Membership()),
+			Version:  fmt.Sprintf("%016x", s.source.Set.Version()),
 			LastGood: s.source.LastGood, Error: text(s.source.Err), Rollout: text(s.rollout.Err), Leaving: s.rollout.Draining,
 		},
 		Endpoints: s.endpoints(),
@@ -142,21 +144,34 @@ func (s *status) value() any {
 	return v
 }
 
-// endpoints lists the members and whatever else still runs requests.
+// endpoints lists the members, as their source has them, and whatever else
+// still runs requests.
 func (s *status) endpoints() []endpointStatus {
-	set := s.p.router.Membership()
-	list := make([]endpointStatus, 0, set.Len())
+	listed, inUse := s.source.Set, s.p.router.Membership()
+	counts := make(map[string]int64)
 	for _, c := range s.p.router.Loads().Snapshot() {
-		e := endpointStatus{Address: c.Address, State: "gone", Outstanding: c.Outstanding}
-		if i, member := set.Index(c.Address); member {
-			e.State, e.Weight, e.Zone = set.At(i).State.String(), set.At(i).Weight, set.At(i).Zone
-		} else if c.Outstanding == 0 {
+		counts[c.Address] = c.Outstanding
+	}
+	list := make([]endpointStatus, 0, listed.Len())
+	for _, e := range listed.Endpoints() {
+		v := endpointStatus{Address: e.Address, State: e.State.String(), Weight: e.Weight, Zone: e.Zone, Outstanding: counts[e.Address]}
+		if i, ok := inUse.Index(e.Address); ok {
+			v.State = inUse.At(i).State.String()
+		}
+		if h, ok := s.health.Find(e.Address); ok {
+			v.Health, v.Cause, v.Share = h.State.String(), h.Cause, h.Factor
+		}
+		delete(counts, e.Address)
+		list = append(list, v)
+	}
+	for _, address := range slices.Sorted(maps.Keys(counts)) {
+		v := endpointStatus{Address: address, State: "gone", Outstanding: counts[address]}
+		if i, ok := inUse.Index(address); ok {
+			v.State = inUse.At(i).State.String() // it drains
+		} else if counts[address] == 0 {
 			continue
 		}
-		if h, ok := s.health.Find(c.Address); ok {
-			e.Health, e.Cause, e.Share = h.State.String(), h.Cause, h.Factor
-		}
-		list = append(list, e)
+		list = append(list, v)
 	}
 	return list
 }

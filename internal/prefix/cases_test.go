@@ -92,9 +92,9 @@ func readWhole(h Head, n int, chunks ...[]byte) (Result, string) {
 }
 
 func byteByByte(body []byte) [][]byte {
-	var chunks [][]byte
+	chunks := make([][]byte, len(body))
 	for i := range body {
-		chunks = append(chunks, body[i:i+1])
+		chunks[i] = body[i : i+1]
 	}
 	return chunks
 }

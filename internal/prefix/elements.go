@@ -31,7 +31,7 @@ func (s *Scanner) elementRun(f *frame, p []byte) (n int) {
 		switch c := p[n]; {
 		case c == '[' && !f.hash:
 			size = s.skipShort(p[n:])
-		case c == '{' && s.depth == MaxDepth, s.view == viewIDs && isNumber(c):
+		case s.view == viewIDs && isNumber(c):
 			return n
 		default:
 			text, size, digest = s.simple(p[n:], f.hash)
