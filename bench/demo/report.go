@@ -20,8 +20,7 @@ func (d *demonstration) printComparison(random, aware workload.Summary) {
 	row("TTFT P50", milliseconds(random.TTFT.P50), milliseconds(aware.TTFT.P50), change(random.TTFT.P50, aware.TTFT.P50))
 	row("TTFT P90", milliseconds(random.TTFT.P90), milliseconds(aware.TTFT.P90), change(random.TTFT.P90, aware.TTFT.P90))
 	row("failed requests", fmt.Sprint(random.Failed), fmt.Sprint(aware.Failed), "")
-	for i := range aware.Shares {
-		name := aware.Shares[i].Replica
+	for _, name := range d.stack.Replicas.Addresses() {
 		row("share of "+name, percent(share(random, name)), percent(share(aware, name)), "")
 	}
 	_ = t.Flush() // writes to w, whose errors nobody could be told of
