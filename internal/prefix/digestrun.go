@@ -22,7 +22,7 @@ func (s *Scanner) digestRun(p []byte) (n int) {
 			}
 		case size == 0 && isOpening(p[n]) && s.depth < MaxDepth:
 			f = s.push(viewHash, p[n] == '[', true)
-			f.elem, s.view = viewHash, viewHash
+			f.elem = viewHash
 			n++
 		default:
 			return n

@@ -68,6 +68,7 @@ var hostile = []struct {
 	{"empty-texts", chatPath, inParts, `"",`, endParts},
 	{"null-parts", chatPath, inParts, `0,`, endParts},
 	{"array-parts", chatPath, inParts, `[],`, endParts},
+	{"marked-lists", chatPath, inParts, `{"type":"tool_use","content":[[0],0,"a",[[]],{}]},`, `{"type":"x","content":[[0],0,"a",[[]],{}]}]}]}`},
 	{"duplicate-types", chatPath, inType, `","type":"`, endType},
 	{"duplicate-texts", chatPath, inType, `","text":"`, endType},
 	{"moved-candidates", chatPath, inType, `","content":"` + strings.Repeat("a", 4000) + `","text":"`, endType},
