@@ -1,0 +1,297 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/stack"
+	"github.com/warmpath/warmpath/internal/testenv"
+)
+
+// restart starts warmpath after its end.
+func restart(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	if strings.Contains(s.Warmpath.Output(), "DATA RACE") {
+		t.Errorf("warmpath reported a data race:\n%s", s.Warmpath.Output())
+	}
+	if err := s.StartWarmpath(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AwaitRouting(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitSteering(t, s)
+}
+
+func tell(t *testing.T, s *stack.Stack, what syscall.Signal) {
+	t.Helper()
+	if err := s.Warmpath.Signal(what); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// last lets a fault go on for a time.
+func last(d time.Duration) { <-time.After(d) }
+
+// noHealth leaves the homes to the membership alone.
+const noHealth = `health: {path: "", failedRequests: 0}`
+
+// Whatever happens to warmpath while uploads and streams are in the middle, and
+// whenever clients leave: every request is served, whole and once. Those that are
+// not served at home are just those that Envoy had to send on by itself.
+func TestFaultsOfTheRouter(t *testing.T) {
+	t.Parallel()
+	config := prefixAware(1000)
+	config.Extra = noHealth
+	s := testenv.Start(t, stack.Options{Replica: fast, Config: config})
+	before := goroutines(t, s)
+	for _, tc := range []struct {
+		name  string
+		fault func(*testing.T, *workload)
+	}{
+		{"killed", func(t *testing.T, l *workload) {
+			for range 3 {
+				l.underway(t)
+				noMisses(t, s)
+				s.Warmpath.Kill()
+				l.more(t, 40)
+				l.underway(t)
+				restart(t, s)
+			}
+		}},
+		{"terminated", func(t *testing.T, l *workload) {
+			for range 2 {
+				l.underway(t)
+				noMisses(t, s)
+				tell(t, s, syscall.SIGTERM)
+				l.more(t, 40)
+				if err := s.Await(t.Context(), "warmpath to end", func() error {
+					if !s.Warmpath.Ended() {
+						return errors.New("it runs")
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Warmpath.Stop(0); err != nil {
+					t.Errorf("warmpath ended with %v", err)
+				}
+				restart(t, s)
+			}
+		}},
+		{"frozen", func(t *testing.T, l *workload) {
+			for _, n := range []int{20, 150} {
+				l.underway(t)
+				tell(t, s, syscall.SIGSTOP)
+				l.more(t, n)
+				l.underway(t)
+				tell(t, s, syscall.SIGCONT)
+				awaitSteering(t, s)
+			}
+		}},
+		{"slow", func(t *testing.T, l *workload) {
+			for i := range 12 {
+				l.underway(t)
+				tell(t, s, syscall.SIGSTOP)
+				last([]time.Duration{100, 200, 400}[i%3] * time.Millisecond)
+				tell(t, s, syscall.SIGCONT)
+				l.more(t, 8)
+			}
+			awaitSteering(t, s)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s.Replicas.ResetStats()
+			missed := unsteered(t, s)
+			l := startWorkload(t, s)
+			tc.fault(t, l)
+			l.more(t, 60)
+			r := l.settled(t, before, nil)
+			missed = unsteered(t, s) - missed
+			if missed == 0 || r.astray > missed {
+				t.Errorf("%d requests were not served at home, Envoy sent %d on by itself", r.astray, missed)
+			}
+			t.Logf("%d requests, %d of them sent on by Envoy itself, %d not at home", r.sent, missed, r.astray)
+		})
+	}
+}
+
+// While warmpath is away Envoy's own choice keeps each tenant at one replica, and
+// the tenants apart.
+func TestTenantsWhileTheRouterIsAway(t *testing.T) {
+	t.Parallel()
+	s := testenv.Start(t, stack.Options{Replica: fast, Config: prefixAware(0)})
+	s.Warmpath.Kill()
+	replicas := make(map[string]bool)
+	for tenant := range 20 {
+		ofTenant := make(map[string]int)
+		for i := range 10 {
+			body := mixed[i%2*2].body(tenant + i)
+			r, err := post(t.Context(), s, "/v1/chat/completions", body,
+				"x-amzn-sagemaker-prefix-aware-id", fmt.Sprintf("tenant-%d", tenant), "x-replica-status", "418")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text := readAll(t, r); r.StatusCode != 418 {
+				t.Errorf("%s %.100s", r.Status, text)
+			}
+			ofTenant[r.Header.Get("x-replica")]++
+			replicas[r.Header.Get("x-replica")] = true
+		}
+		if len(ofTenant) != 1 {
+			t.Errorf("tenant %d is served by %v", tenant, ofTenant)
+		}
+	}
+	if len(replicas) < 4 {
+		t.Errorf("20 tenants are served by %d replicas of 7", len(replicas))
+	}
+}
+
+// leaving are clients that leave in each phase of a request.
+var leaving = []form{
+	{name: "leaves in the upload", size: 1 << 20, parts: 8, headers: teapot, patience: 150 * time.Millisecond, ends: "left"},
+	{name: "leaves in the unsized upload", size: 256 << 10, parts: 4, unsized: true, headers: teapot, patience: 100 * time.Millisecond, ends: "left"},
+	{name: "leaves before the headers", size: 2 << 10, headers: []string{"x-replica-delay-ms", "9000"}, patience: 150 * time.Millisecond, ends: "left"},
+	{name: "leaves before the first token", size: 2 << 10, stream: true, headers: []string{"x-replica-first-token-ms", "9000"}, patience: 150 * time.Millisecond, ends: "left"},
+	{name: "leaves in the stream", size: 2 << 10, stream: true, headers: streaming, patience: 500 * time.Millisecond, ends: "left"},
+}
+
+// Clients leave in each phase; the others do not notice, and nothing stays behind.
+func TestClientsLeave(t *testing.T) {
+	t.Parallel()
+	config := prefixAware(1000)
+	config.Extra = noHealth
+	s := testenv.Start(t, stack.Options{Replica: fast, Config: config})
+	before := goroutines(t, s)
+	l := startWorkload(t, s, leaving...)
+	for i := range 100 {
+		hangUp(t, s, []string{
+			"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-le",
+			"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\ncontent-length: 90000\r\n\r\n{\"messages\":[",
+		}[i%2])
+		l.more(t, 3)
+	}
+	r := l.settled(t, before, nil)
+	if n := unsteered(t, s); r.astray > n {
+		t.Errorf("%d requests were not served at home, Envoy sent %d on by itself", r.astray, n)
+	}
+}
+
+// hangUp sends the beginning of a request and resets the connection.
+func hangUp(t *testing.T, s *stack.Stack, text string) {
+	t.Helper()
+	connection, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	if _, err := io.WriteString(connection, text); err != nil {
+		t.Error(err)
+	}
+	if err := connection.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Error(err)
+	}
+}
+
+// Replicas that fail break the requests that they fail, in the way that is told
+// of each, and no other.
+func TestFaultsOfReplicas(t *testing.T) {
+	t.Parallel()
+	config := prefixAware(1000)
+	config.Extra = quickHealth
+	s := testenv.Start(t, stack.Options{Replica: fast, Config: config})
+	before := goroutines(t, s)
+	reset := func(when string) []string {
+		return []string{"x-replica-reset", when, "x-replica-tokens", "4", "x-replica-token-ms", "100"}
+	}
+	for _, tc := range []struct {
+		name  string
+		forms []form
+	}{
+		// The two other choices of the decision are tried too.
+		{"reset before the response", []form{
+			{name: "reset", size: 2 << 10, headers: reset("before"), ends: "503", attempts: 3},
+			{name: "reset stream", size: 2 << 10, stream: true, headers: reset("before"), ends: "503", attempts: 3},
+			{name: "reset upload", size: 1 << 20, parts: 4, headers: reset("before"), ends: "503", attempts: 3},
+		}},
+		{"reset in the response", []form{
+			// 502 when it breaks off while warmpath has the response's headers.
+			{name: "reset", size: 2 << 10, headers: reset("mid"), ends: "cut 502"},
+			{name: "reset stream", size: 2 << 10, stream: true, headers: reset("mid"), ends: "cut"},
+		}},
+		{"hanging", []form{
+			{name: "hanging", size: 2 << 10, headers: []string{"x-replica-delay-ms", "1500"}, ends: "200"},
+			{name: "given up", size: 2 << 10, headers: []string{"x-replica-hold", "1"}, patience: time.Second, ends: "left"},
+		}},
+		{"unavailable", []form{
+			{name: "unavailable", size: 2 << 10, headers: []string{"x-replica-status", "503"}, ends: "503"},
+			{name: "unavailable", size: 1 << 20, headers: []string{"x-replica-status", "503"}, ends: "503"},
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s.Replicas.ResetStats()
+			l := startWorkload(t, s, tc.forms...)
+			l.more(t, 200)
+			l.settled(t, before, nil)
+		})
+	}
+	t.Run("flapping", func(t *testing.T) {
+		s.Replicas.ResetStats()
+		l := startWorkload(t, s)
+		l.flap(t)
+		l.more(t, 60)
+		l.settled(t, before, nil)
+	})
+	t.Run("stopped", func(t *testing.T) {
+		s.Replicas.ResetStats()
+		l := startWorkload(t, s)
+		dead := s.Replicas.Addresses()[1:3]
+		for _, address := range dead {
+			l.underway(t)
+			l.more(t, 40)
+			if err := s.Replicas.Stop(address); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.more(t, 150)
+		l.settled(t, before, func(q *sent) bool { return q.was(s, dead) })
+	})
+}
+
+// was reports whether one of the replicas had begun to serve the request.
+func (q *sent) was(s *stack.Stack, addresses []string) bool {
+	for _, address := range addresses {
+		for _, record := range s.Replicas.Replica(address).Requests() {
+			if record.RequestID == fmt.Sprintf("load-%d", q.n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// flap takes two endpoints out of the membership and others back in, faster than
+// their streams end.
+func (l *workload) flap(t *testing.T) {
+	t.Helper()
+	all := stack.Endpoints(l.s.Replicas.Addresses()...)
+	for i := range 30 {
+		var some []fleet.Endpoint
+		for j, e := range all {
+			if i%5 == 4 || j != i%len(all) && j != (3*i+1)%len(all) {
+				some = append(some, e)
+			}
+		}
+		if err := l.s.WriteEndpoints(some); err != nil {
+			t.Fatal(err)
+		}
+		last(150 * time.Millisecond)
+	}
+}
