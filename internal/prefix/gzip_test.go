@@ -129,6 +129,17 @@ func TestGzipRatio(t *testing.T) {
 	}
 }
 
+// TestGzipRatioBound: of a bomb just as much is read as the ratio allows.
+func TestGzipRatioBound(t *testing.T) {
+	var s Scanner
+	s.Reset(Head{Path: "/invocations", ContentEncoding: "gzip"}, Options{PrefixLength: 1 << 20})
+	body := compress(t, bytes.Repeat([]byte("a"), 1<<20))
+	s.Feed(body)
+	if r, want := s.Finish(true), inflateSlack+maxRatio*len(body); r.Chars != want || maxRatio != 100 {
+		t.Errorf("%d bytes were read of %d, want %d", r.Chars, len(body), want)
+	}
+}
+
 // TestGzipEmptyMembers: compressed bytes are bounded too, when they stand for
 // nothing.
 func TestGzipEmptyMembers(t *testing.T) {

@@ -149,3 +149,20 @@ func TestRunsFindErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestCutInCharacter: a character that the cut went through is not there.
+func TestCutInCharacter(t *testing.T) {
+	for _, body := range []string{"a\xe2\x82", "a\xf0\x9f\x98", `a\ud83d`, `a\ud83d\`, `a\ud83d\ud`, `a\`, `a\u00e`} {
+		body = `{"prompt":"` + body
+		for _, chunks := range [][][]byte{{[]byte(body)}, byteByByte([]byte(body))} {
+			var s Scanner
+			s.Reset(Head{Path: "/v1/completions"}, Options{})
+			for _, chunk := range chunks {
+				s.Feed(chunk)
+			}
+			if r := s.Finish(false); r.Kind != Text || s.Text() != "a" {
+				t.Errorf("%q in %d chunks: %v %q, want text \"a\"", body, len(chunks), r.Kind, s.Text())
+			}
+		}
+	}
+}
