@@ -35,6 +35,7 @@ func Start(t *testing.T, o stack.Options) *stack.Stack {
 	defer cancel()
 	o.Dir = t.TempDir()
 	o.Envoy = Envoy(t)
+	o.Bootstrap = patient(o.Bootstrap)
 	o.Warmpath, o.WarmpathEnv = []string{os.Args[0]}, []string{mainVariable + "=1"}
 	s, err := stack.Start(ctx, o)
 	if err != nil {
@@ -53,6 +54,20 @@ func Start(t *testing.T, o stack.Options) *stack.Stack {
 		}
 	})
 	return s
+}
+
+// patient has Envoy wait longer for warmpath than it is shipped with: the race
+// detector and a busy machine make it slow, and then Envoy would choose by
+// itself, as it should, and every test of where a request goes would be one of
+// how busy the machine is.
+func patient(change func([]byte) ([]byte, error)) func([]byte) ([]byte, error) {
+	return func(config []byte) ([]byte, error) {
+		config = bytes.Replace(config, []byte("message_timeout: 0.25s"), []byte("message_timeout: 5s"), 1)
+		if change == nil {
+			return config, nil
+		}
+		return change(config)
+	}
 }
 
 // Envoy returns the path of a usable Envoy binary. Without one the test fails:
