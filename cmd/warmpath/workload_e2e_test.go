@@ -69,7 +69,9 @@ func (f *form) system(n int) string {
 // body is that of the nth request, which no other request has.
 func (f *form) body(n int) []byte {
 	system := f.system(n)
-	return chat(system, fmt.Sprintf("request %d ", n)+strings.Repeat("x", max(0, f.size-len(system))), f.stream)
+	body := chat(system, fmt.Sprintf("request %d @", n), f.stream)
+	filler := bytes.Repeat([]byte("x"), max(0, f.size-len(system)))
+	return bytes.Replace(body, []byte("@"), filler, 1)
 }
 
 // streamed is a body that asks for a stream.
@@ -93,6 +95,9 @@ type workload struct {
 	s     *stack.Stack
 	forms []form
 	homes [prefixes]string
+
+	// unrouted are requests that warmpath left to Envoy: see restart.
+	unrouted int
 
 	stop   chan struct{}
 	wg     sync.WaitGroup
@@ -282,22 +287,26 @@ func (l *workload) underway(t *testing.T) {
 	}
 }
 
+// ended is the number of requests that have ended.
+func (l *workload) ended() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.done)
+}
+
 // more waits until n further requests have ended.
 func (l *workload) more(t *testing.T, n int) {
 	t.Helper()
-	count := func() int {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return len(l.done)
-	}
-	target := count() + n
-	if err := l.s.Await(t.Context(), fmt.Sprintf("%d more requests", n), func() error {
-		if now := count(); now < target {
-			return fmt.Errorf("%d to go", target-now)
+	for target := l.ended() + n; l.ended() < target; {
+		next := min(l.ended()+10, target) // any wait has its limit, so a few at a time
+		if err := l.s.Await(t.Context(), "more requests to end", func() error {
+			if now := l.ended(); now < next {
+				return fmt.Errorf("%d have ended, want %d", now, target)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	}); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -312,6 +321,9 @@ type report struct {
 	// repeated are requests that more replicas got than may.
 	repeated []string
 }
+
+// hungUp is the id of requests that hangUp begins.
+const hungUp = "hung-up"
 
 // report compares what was sent with what the replicas got. excused says which
 // requests the fault itself broke.
@@ -333,6 +345,9 @@ func (l *workload) report(excused func(*sent) bool) report {
 	received := make(map[*sent][]string) // by which replicas
 	for _, one := range l.s.Replicas.Replicas() {
 		for _, record := range one.Requests() {
+			if record.RequestID == hungUp && record.BodyError != "" {
+				continue
+			}
 			q := byID[record.RequestID]
 			if !q.matches(record) {
 				r.altered = append(r.altered, fmt.Sprintf("%s got %s as %+v", one.Name(), record.RequestID, record))
@@ -365,22 +380,16 @@ func (q *sent) matches(got replica.Record) bool {
 // the requests that are excused. before is what goroutines said before.
 func (l *workload) settled(t *testing.T, before float64, excused func(*sent) bool) report {
 	t.Helper()
+	l.more(t, 200-l.ended())
 	l.end()
 	truthAgrees(t, l.s)
 	atRest(t, l.s)
 	noMisses(t, l.s)
 	r := l.report(excused)
-	if r.sent < 200 {
-		t.Errorf("only %d requests were sent, want 200", r.sent)
-	}
 	if len(r.failed) > 0 || len(r.altered) > 0 || len(r.repeated) > 0 {
 		t.Errorf("of %d requests failed %v, altered %q, repeated %q", r.sent, r.failed, r.altered, r.repeated)
 	}
-	// What runs now is counted as ever.
-	open, _ := holdOpen(t, l.s, l.forms[0].streamed(0), 5)
-	truthAgrees(t, l.s)
-	open.close()
-	atRest(t, l.s)
+	stillCounts(t, l.s)
 	envoyAtRest(t, l.s)
 	// A connection of Envoy's is worth a few; a leak would be one a request.
 	if err := l.s.Await(t.Context(), "warmpath's goroutines to end", func() error {
@@ -392,6 +401,27 @@ func (l *workload) settled(t *testing.T, before float64, excused func(*sent) boo
 		t.Error(err)
 	}
 	return r
+}
+
+// stillCounts fails the test unless warmpath counts what runs now. On a busy
+// machine Envoy may have sent some of it on by itself: then others are tried.
+func stillCounts(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	for range 10 {
+		missed := unsteered(t, s)
+		open, _ := holdOpen(t, s, mixed[0].streamed(0), 5)
+		calm := unsteered(t, s) == missed
+		if calm {
+			truthAgrees(t, s)
+		}
+		open.close()
+		atRest(t, s)
+		if calm {
+			return
+		}
+		awaitSteering(t, s)
+	}
+	t.Error("Envoy sends requests on by itself again and again")
 }
 
 // envoyAtRest fails the test unless Envoy too counts nothing as running.
