@@ -79,10 +79,10 @@ func TestGzipSameKey(t *testing.T) {
 	}
 }
 
-// TestGzipBomb: 256 MiB of spaces in 256 KiB stop at the bound, and what comes
+// TestGzipBomb: 32 MiB of spaces in 32 KiB stop at the bound, and what comes
 // before counts as the text so far.
 func TestGzipBomb(t *testing.T) {
-	bomb := compress(t, []byte(chatBody[:len(chatBody)-1]), bytes.Repeat([]byte(" "), 256<<20))
+	bomb := compress(t, []byte(chatBody[:len(chatBody)-1]), bytes.Repeat([]byte(" "), 32<<20))
 	var s Scanner
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -102,7 +102,7 @@ func TestGzipBomb(t *testing.T) {
 // once it is large, and so is a compressed body that is itself too large.
 func TestGzipRatio(t *testing.T) {
 	head, tail := []byte(`{"messages":[{"content":"Which chain?"}],"x":"`), []byte(`","model":"m"}`)
-	rnd, noise := rand.New(rand.NewPCG(5, 6)), make([]byte, 1<<20)
+	rnd, noise := rand.New(rand.NewPCG(5, 6)), make([]byte, 1<<19)
 	for i := range noise {
 		noise[i] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[rnd.IntN(64)]
 	}
@@ -114,10 +114,10 @@ func TestGzipRatio(t *testing.T) {
 		notes  Notes
 	}{
 		{"small", bytes.Repeat([]byte("a"), 60<<10), 0, "m", 0},
-		{"dense", bytes.Repeat([]byte("a"), 2<<20), 0, "", NoteCut | NoteInflateCut},
-		{"repeated", []byte(prose(2 << 20)), 0, "", NoteCut | NoteInflateCut},
+		{"dense", bytes.Repeat([]byte("a"), 1<<20), 0, "", NoteCut | NoteInflateCut},
+		{"repeated", []byte(prose(1 << 20)), 0, "", NoteCut | NoteInflateCut},
 		{"noise", noise, 0, "m", 0},
-		{"large", noise, 2 << 20, "", NoteCut | NoteInflateCut},
+		{"large", noise, 1 << 20, "", NoteCut | NoteInflateCut},
 	} {
 		var s Scanner
 		s.Reset(Head{Path: "/v1/chat/completions", ContentEncoding: "gzip"}, Options{MaxInflate: test.limit})
