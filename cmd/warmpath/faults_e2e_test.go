@@ -70,6 +70,7 @@ func TestFaultsOfTheRouter(t *testing.T) {
 				l.more(t, 40)
 				l.underway(t)
 				l.restart(t)
+				l.more(t, 40)
 			}
 		}},
 		{"terminated", func(t *testing.T, l *workload) {
@@ -90,6 +91,7 @@ func TestFaultsOfTheRouter(t *testing.T) {
 					t.Errorf("warmpath ended with %v", err)
 				}
 				l.restart(t)
+				l.more(t, 40)
 			}
 		}},
 		{"frozen", func(t *testing.T, l *workload) {
@@ -100,6 +102,7 @@ func TestFaultsOfTheRouter(t *testing.T) {
 				l.underway(t)
 				tell(t, s, syscall.SIGCONT)
 				awaitSteering(t, s)
+				l.more(t, 40)
 			}
 		}},
 		{"slow", func(t *testing.T, l *workload) {
@@ -110,21 +113,17 @@ func TestFaultsOfTheRouter(t *testing.T) {
 				tell(t, s, syscall.SIGCONT)
 				l.more(t, 8)
 			}
-			awaitSteering(t, s)
 		}},
 	} {
 		if !t.Run(tc.name, func(t *testing.T) {
 			s.Replicas.ResetStats()
-			missed := unsteered(t, s)
 			l := startWorkload(t, s)
 			tc.fault(t, l)
-			l.more(t, 40)
-			r := l.settled(t, before, nil)
-			missed = unsteered(t, s) - missed + l.unrouted
-			if missed == 0 || r.astray > missed {
-				t.Errorf("%d requests were not served at home, Envoy sent %d on by itself", r.astray, missed)
+			if unsteered(t, s) == l.missed {
+				t.Error("nothing happened")
 			}
-			t.Logf("%d requests, %d of them sent on by Envoy itself, %d not at home", r.sent, missed, r.astray)
+			l.calmed(t)
+			l.settled(t, before, nil)
 		}) {
 			return // the next would see the end of this one's requests
 		}
@@ -185,10 +184,7 @@ func TestClientsLeave(t *testing.T) {
 		}[i%2])
 		l.more(t, 3)
 	}
-	r := l.settled(t, before, nil)
-	if n := unsteered(t, s); r.astray > n {
-		t.Errorf("%d requests were not served at home, Envoy sent %d on by itself", r.astray, n)
-	}
+	l.settled(t, before, nil)
 }
 
 // hangUp sends the beginning of a request and resets the connection.
@@ -258,6 +254,7 @@ func TestFaultsOfReplicas(t *testing.T) {
 		if !t.Run(tc.name, func(t *testing.T) {
 			s.Replicas.ResetStats()
 			l := startWorkload(t, s, tc.forms...)
+			l.roaming = true // what is unhealthy has no keys
 			if tc.fault != nil {
 				tc.fault(t, l)
 			}
