@@ -316,7 +316,29 @@ func (l *workload) more(t *testing.T, n int) {
 	}
 }
 
-// report is what a load came to.
+// caughtUp waits until all requests that have begun until now have ended.
+func (l *workload) caughtUp(t *testing.T) {
+	t.Helper()
+	begun := int(l.next.Load())
+	if err := l.s.Await(t.Context(), fmt.Sprintf("the first %d requests to end", begun), func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		ended := 0
+		for _, r := range l.done {
+			if r.n <= begun {
+				ended++
+			}
+		}
+		if ended < begun {
+			return fmt.Errorf("%d have not", begun-ended)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// report is what a workload came to.
 type report struct {
 	sent   int
 	failed map[string]int // by how they ended, those that should have ended otherwise
