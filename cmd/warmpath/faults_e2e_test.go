@@ -98,8 +98,7 @@ func TestFaultsOfTheRouter(t *testing.T) {
 			for _, n := range []int{0, 150} {
 				l.underway(t)
 				tell(t, s, syscall.SIGSTOP)
-				l.caughtUp(t) // nobody waits for the end of the frost
-				l.more(t, n)
+				l.frozen(t, n)
 				l.underway(t)
 				tell(t, s, syscall.SIGCONT)
 				awaitSteering(t, s)
@@ -159,6 +158,28 @@ func TestTenantsWhileTheRouterIsAway(t *testing.T) {
 	}
 	if len(replicas) < 4 {
 		t.Errorf("20 tenants are served by %d replicas of 7", len(replicas))
+	}
+}
+
+// frozen checks what a frozen warmpath costs: nobody waits for its return, and
+// once Envoy knows, nobody waits for a timeout.
+func (l *workload) frozen(t *testing.T, n int) {
+	t.Helper()
+	l.caughtUp(t)
+	if err := l.s.Await(t.Context(), "Envoy to know", func() error {
+		if envoyCounter(t, l.s, "cluster.warmpath_ext_proc.membership_healthy") != 0 {
+			return errors.New("Envoy finds warmpath healthy")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	l.caughtUp(t)
+	const timeouts = "http.llm.ext_proc.message_timeouts"
+	before := envoyCounter(t, l.s, timeouts)
+	l.more(t, n)
+	if now := envoyCounter(t, l.s, timeouts); now != before {
+		t.Errorf("%d requests waited for a timeout although Envoy knew", now-before)
 	}
 }
 
