@@ -174,6 +174,7 @@ func (l *workload) frozen(t *testing.T, n int) {
 	}); err != nil {
 		t.Fatal(err)
 	}
+	l.more(t, 30) // its threads learn of it one after the other
 	l.caughtUp(t)
 	const timeouts = "http.llm.ext_proc.message_timeouts"
 	before := envoyCounter(t, l.s, timeouts)
