@@ -59,20 +59,20 @@ var bodyModes = []bodyMode{
 	},
 }
 
-// bootstrap configures Envoy for the mode. The matrix is about modes and not
-// about the speed of the machine, so warmpath gets more time to answer.
+// bootstrap configures Envoy for the mode.
 func (m bodyMode) bootstrap(t *testing.T) func([]byte) ([]byte, error) {
 	const (
 		mode     = "                request_body_mode: NONE\n"
-		filter   = "              message_timeout: 0.25s\n"
+		filter   = "              failure_mode_allow: true\n"
 		override = "              - {request_body_mode: %s, response_header_mode: SEND, response_trailer_mode: SEND}\n"
 	)
-	var settings, more, overrides strings.Builder
+	var settings, overrides strings.Builder
 	for line := range strings.SplitSeq(strings.Trim(m.settings, "{}"), ", ") {
 		fmt.Fprintf(&settings, "                %s\n", line)
 	}
+	more := filter
 	if m.filter != "" {
-		fmt.Fprintf(&more, "              %s\n", m.filter)
+		more += "              " + m.filter + "\n"
 	}
 	for _, o := range m.overrides {
 		fmt.Fprintf(&overrides, override, o)
@@ -80,19 +80,12 @@ func (m bodyMode) bootstrap(t *testing.T) func([]byte) ([]byte, error) {
 	if len(m.overrides) == 0 {
 		fmt.Fprintf(&overrides, override, "STREAMED") // is never asked for; an empty list would allow all
 	}
-	return func(config []byte) ([]byte, error) {
-		for old, replacement := range map[string]string{
-			mode:                              settings.String(),
-			filter:                            "              message_timeout: 5s\n" + more.String(),
-			fmt.Sprintf(override, "BUFFERED"): overrides.String(),
-		} {
-			var err error
-			if config, err = testenv.Replace(t, old, replacement)(config); err != nil {
-				return nil, err
-			}
-		}
-		return config, nil
-	}
+	return inOrder(
+		patient(t),
+		testenv.Replace(t, mode, settings.String()),
+		testenv.Replace(t, filter, more),
+		testenv.Replace(t, fmt.Sprintf(override, "BUFFERED"), overrides.String()),
+	)
 }
 
 // framing is how a client says where a request body ends.

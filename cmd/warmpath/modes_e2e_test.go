@@ -17,7 +17,7 @@ import (
 // taken at once, streams that run across all of them stay counted, and nothing
 // is left behind.
 func TestReloadUnderLoad(t *testing.T) {
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4})
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Bootstrap: patient(t)})
 	tr := startTraffic(t, s, 3)
 	tr.more(t, s, 50)
 	goroutines := metric(t, s, "go_goroutines")
@@ -85,9 +85,12 @@ func decisions(t *testing.T, s *stack.Stack) map[string]float64 {
 	return counts
 }
 
-// steering are the headers by which a client might have its way with Envoy.
+// steering are the headers by which a client might have its way with Envoy. It
+// obeys most of them only from inside its own network, which x-forwarded-for can
+// pretend.
 func steering() http.Header {
 	return http.Header{
+		"X-Forwarded-For":                          {"10.0.0.1"},
 		"X-Envoy-Retry-On":                         {"5xx,gateway-error,retriable-status-codes,retriable-headers"},
 		"X-Envoy-Retry-Grpc-On":                    {"cancelled,unavailable"},
 		"X-Envoy-Max-Retries":                      {"9"},
@@ -98,7 +101,6 @@ func steering() http.Header {
 		"X-Envoy-Upstream-Stream-Duration-Ms":      {"50"},
 		"X-Envoy-Upstream-Rq-Timeout-Alt-Response": {"1"},
 		"X-Envoy-Hedge-On-Per-Try-Timeout":         {"true"},
-		"X-Gateway-Destination-Endpoint-Subset":    {"127.0.0.1:1"},
 	}
 }
 
@@ -117,13 +119,26 @@ func TestClientHasNoSayInRetriesAndTimeouts(t *testing.T) {
                     disabled: true
               - name: pool
 `)
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: prefixAware(0), Bootstrap: disabled})
+	const at = "          server_header_transformation: PASS_THROUGH\n"
+	trusting := testenv.Replace(t, at, at+"          internal_address_config: {cidr_ranges: [{address_prefix: 10.0.0.0, prefix_len: 8}]}\n")
+	s := testenv.Start(t, stack.Options{
+		Replica: fast, Replicas: 5, Config: prefixAware(0), Bootstrap: inOrder(patient(t), disabled, trusting),
+	})
 	x := &steerer{stack: s, clients: map[int]*http.Client{1: clientOf(t, 1), 2: clientOf(t, 2)}}
 	t.Run("decided", func(t *testing.T) { x.steer(t, "/v1/chat/completions") })
 	t.Run("switched off", func(t *testing.T) { x.steer(t, "/disabled/v1/chat/completions") })
 	noMisses(t, s)
 	s.Warmpath.Kill()
 	t.Run("failed open", func(t *testing.T) { x.steer(t, "/v1/chat/completions") })
+	for _, r := range s.Replicas.Replicas() {
+		for _, record := range r.Requests() {
+			for _, name := range record.HeaderNames {
+				if name == "x-gateway-destination-endpoint" || name != "x-forwarded-for" && steering().Get(name) != "" {
+					t.Fatalf("a replica saw the client's %s", name)
+				}
+			}
+		}
+	}
 }
 
 // steerer is a client that tries to have its way.

@@ -96,8 +96,14 @@ type workload struct {
 	forms []form
 	homes [prefixes]string
 
-	// unrouted are requests that warmpath left to Envoy: see restart.
-	unrouted int
+	// missed is what unsteered said at the start, unrouted are requests that a new
+	// process left to Envoy: see restart.
+	missed, unrouted int
+	// calm is the number of a request from which on nothing disturbs warmpath, and
+	// calmMissed what unsteered said then.
+	calm, calmMissed int
+	// roaming: the homes change, so nobody can say whether a request is at home.
+	roaming bool
 
 	stop   chan struct{}
 	wg     sync.WaitGroup
@@ -118,6 +124,8 @@ func startWorkload(t *testing.T, s *stack.Stack, more ...form) *workload {
 	for i := range l.homes {
 		l.homes[i] = homesOf(t, s, "/v1/chat/completions", mixed[0].body(i))[0]
 	}
+	l.missed = unsteered(t, s)
+	l.calmMissed = l.missed
 	for c := range loadClients {
 		client := newClient(t, c%2 == 1)
 		l.wg.Go(func() {
@@ -310,12 +318,38 @@ func (l *workload) more(t *testing.T, n int) {
 	}
 }
 
-// report is what a load came to.
+// caughtUp waits until all requests that have begun until now have ended. It does
+// not wait until Envoy gives up a connection, which takes 5 to 15 s.
+func (l *workload) caughtUp(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	begun := int(l.next.Load())
+	if err := l.s.Await(ctx, fmt.Sprintf("the first %d requests to end", begun), func() error {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		ended := 0
+		for _, r := range l.done {
+			if r.n <= begun {
+				ended++
+			}
+		}
+		if ended < begun {
+			return fmt.Errorf("%d have not", begun-ended)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// report is what a workload came to.
 type report struct {
 	sent   int
 	failed map[string]int // by how they ended, those that should have ended otherwise
-	// astray are requests with a key that another replica than the home answered.
-	astray int
+	// astray are requests with a key that another replica than the home answered,
+	// calmAstray those of them that nothing disturbed.
+	astray, calmAstray int
 	// altered are requests that a replica got otherwise than they were sent.
 	altered []string
 	// repeated are requests that more replicas got than may.
@@ -340,6 +374,9 @@ func (l *workload) report(excused func(*sent) bool) report {
 		}
 		if !q.form.unsized && q.replica != "" && q.replica != l.homes[q.n%prefixes] {
 			r.astray++
+			if q.n > l.calm {
+				r.calmAstray++
+			}
 		}
 	}
 	received := make(map[*sent][]string) // by which replicas
@@ -376,18 +413,34 @@ func (q *sent) matches(got replica.Record) bool {
 	return got.Body.SHA256 == hex.EncodeToString(sum[:])
 }
 
+// calmed waits until nothing disturbs warmpath any more, and for some requests
+// after that.
+func (l *workload) calmed(t *testing.T) {
+	t.Helper()
+	awaitSteering(t, l.s)
+	l.calmMissed, l.calm = unsteered(t, l.s), int(l.next.Load())
+	l.more(t, 80)
+}
+
 // settled ends the workload and checks what must hold after every fault, but for
 // the requests that are excused. before is what goroutines said before.
-func (l *workload) settled(t *testing.T, before float64, excused func(*sent) bool) report {
+func (l *workload) settled(t *testing.T, before float64, excused func(*sent) bool) {
 	t.Helper()
 	l.more(t, 200-l.ended())
 	l.end()
+	missed := unsteered(t, l.s)
 	truthAgrees(t, l.s)
 	atRest(t, l.s)
 	noMisses(t, l.s)
 	r := l.report(excused)
 	if len(r.failed) > 0 || len(r.altered) > 0 || len(r.repeated) > 0 {
 		t.Errorf("of %d requests failed %v, altered %q, repeated %q", r.sent, r.failed, r.altered, r.repeated)
+	}
+	t.Logf("%d requests, of those with a home %d were served elsewhere, Envoy sent on %d by itself, warmpath let go %d",
+		r.sent, r.astray, missed-l.missed, l.unrouted)
+	if !l.roaming && (r.astray > missed-l.missed+l.unrouted || r.calmAstray > missed-l.calmMissed) {
+		t.Errorf("%d requests were served elsewhere than at home, %d of them in calm, in which Envoy sent on %d by itself",
+			r.astray, r.calmAstray, missed-l.calmMissed)
 	}
 	stillCounts(t, l.s)
 	envoyAtRest(t, l.s)
@@ -400,7 +453,6 @@ func (l *workload) settled(t *testing.T, before float64, excused func(*sent) boo
 	}); err != nil {
 		t.Error(err)
 	}
-	return r
 }
 
 // stillCounts fails the test unless warmpath counts what runs now. On a busy
