@@ -176,7 +176,10 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 	}
 	// With trailers the last of the body does not end the stream.
 	complete := m.GetEndOfStream() || s.record.BodyBytes == s.head.contentLength
-	return s.decideOn(complete, complete, m)
+	// In partial mode Envoy at times sends a body before trailers twice when
+	// retries are on.
+	retry := m.GetEndOfStream() || complete && s.mode != modePartial
+	return s.decideOn(complete, retry, m)
 }
 
 // decideOn decides on the text of a body, of which more may come unless it is

@@ -58,7 +58,7 @@ const noHealth = `health: {path: "", failedRequests: 0}`
 func TestFaultsOfTheRouter(t *testing.T) {
 	config := prefixAware(1000)
 	config.Extra = noHealth
-	s := testenv.Start(t, stack.Options{Replica: fast, Config: config})
+	s := testenv.StartAsShipped(t, stack.Options{Replica: fast, Config: config})
 	before := goroutines(t, s)
 	for _, tc := range []struct {
 		name  string

@@ -69,16 +69,6 @@ func rqActive(ctx context.Context, s *stack.Stack) (map[string]int64, error) {
 	return active, nil
 }
 
-// patient changes Envoy's configuration for tests that need a decision for every
-// request, however busy the machine is, and compare no times. As shipped, Envoy
-// goes on without warmpath when that is slow.
-func patient(t *testing.T) func([]byte) ([]byte, error) {
-	return inOrder(
-		testenv.Replace(t, "message_timeout: 0.25s", "message_timeout: 5s"),
-		testenv.Replace(t, "    - timeout: 0.3s\n", "    - timeout: 5s\n"), // of the health check
-	)
-}
-
 // inOrder makes one change of several.
 func inOrder(changes ...func([]byte) ([]byte, error)) func([]byte) ([]byte, error) {
 	return func(config []byte) (_ []byte, err error) {
@@ -238,7 +228,7 @@ func (l *mixedLoad) compare() (running int64) {
 // Envoy's own and the replicas', for every endpoint.
 func TestCountsEqualEnvoys(t *testing.T) {
 	const requests, samples = 2000, 8
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: prefixAware(0), Bootstrap: patient(t)})
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: prefixAware(0)})
 	l := &mixedLoad{t: t, stack: s, clients: [2]*http.Client{clientOf(t, 1), clientOf(t, 2)}}
 	t.Cleanup(func() { l.starting.Wait(); l.streaming.Wait() })
 	for range 8 {

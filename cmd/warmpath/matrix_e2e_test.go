@@ -81,7 +81,6 @@ func (m bodyMode) bootstrap(t *testing.T) func([]byte) ([]byte, error) {
 		fmt.Fprintf(&overrides, override, "STREAMED") // is never asked for; an empty list would allow all
 	}
 	return inOrder(
-		patient(t),
 		testenv.Replace(t, mode, settings.String()),
 		testenv.Replace(t, filter, more),
 		testenv.Replace(t, fmt.Sprintf(override, "BUFFERED"), overrides.String()),
@@ -167,7 +166,7 @@ func (c cell) status() int {
 // show every time.
 func (c cell) times() int {
 	if c.framing == withTrailers && c.size < 1<<20 {
-		return 5
+		return 20
 	}
 	return 1
 }

@@ -17,7 +17,7 @@ import (
 // taken at once, streams that run across all of them stay counted, and nothing
 // is left behind.
 func TestReloadUnderLoad(t *testing.T) {
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Bootstrap: patient(t)})
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4})
 	tr := startTraffic(t, s, 3)
 	tr.more(t, s, 50)
 	goroutines := metric(t, s, "go_goroutines")
@@ -122,7 +122,7 @@ func TestClientHasNoSayInRetriesAndTimeouts(t *testing.T) {
 	const at = "          server_header_transformation: PASS_THROUGH\n"
 	trusting := testenv.Replace(t, at, at+"          internal_address_config: {cidr_ranges: [{address_prefix: 10.0.0.0, prefix_len: 8}]}\n")
 	s := testenv.Start(t, stack.Options{
-		Replica: fast, Replicas: 5, Config: prefixAware(0), Bootstrap: inOrder(patient(t), disabled, trusting),
+		Replica: fast, Replicas: 5, Config: prefixAware(0), Bootstrap: inOrder(disabled, trusting),
 	})
 	x := &steerer{stack: s, clients: map[int]*http.Client{1: clientOf(t, 1), 2: clientOf(t, 2)}}
 	t.Run("decided", func(t *testing.T) { x.steer(t, "/v1/chat/completions") })

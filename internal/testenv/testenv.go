@@ -29,13 +29,40 @@ func Main(program func()) {
 // Start starts a stack of the options, with this test binary as warmpath, and
 // stops it when the test ends. A process that ends badly or reports a data race
 // fails the test.
+//
+// Envoy waits longer for warmpath than it is shipped with: the race detector and
+// a busy machine make it slow, and then Envoy would choose by itself, as it
+// should, and every test of where a request goes would be one of how busy the
+// machine is.
 func Start(t *testing.T, o stack.Options) *stack.Stack {
+	t.Helper()
+	change := o.Bootstrap
+	o.Bootstrap = func(config []byte) (_ []byte, err error) {
+		for _, c := range []func([]byte) ([]byte, error){
+			Replace(t, "message_timeout: 0.25s", "message_timeout: 5s"),
+			Replace(t, "    - timeout: 0.3s\n", "    - timeout: 5s\n"), // of the health check
+			change,
+		} {
+			if c == nil {
+				continue
+			}
+			if config, err = c(config); err != nil {
+				return nil, err
+			}
+		}
+		return config, nil
+	}
+	return StartAsShipped(t, o)
+}
+
+// StartAsShipped is [Start] with the timeouts as they are shipped, for tests of
+// what happens when warmpath is slow.
+func StartAsShipped(t *testing.T, o stack.Options) *stack.Stack {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	o.Dir = t.TempDir()
 	o.Envoy = Envoy(t)
-	o.Bootstrap = patient(o.Bootstrap)
 	o.Warmpath, o.WarmpathEnv = []string{os.Args[0]}, []string{mainVariable + "=1"}
 	s, err := stack.Start(ctx, o)
 	if err != nil {
@@ -54,20 +81,6 @@ func Start(t *testing.T, o stack.Options) *stack.Stack {
 		}
 	})
 	return s
-}
-
-// patient has Envoy wait longer for warmpath than it is shipped with: the race
-// detector and a busy machine make it slow, and then Envoy would choose by
-// itself, as it should, and every test of where a request goes would be one of
-// how busy the machine is.
-func patient(change func([]byte) ([]byte, error)) func([]byte) ([]byte, error) {
-	return func(config []byte) ([]byte, error) {
-		config = bytes.Replace(config, []byte("message_timeout: 0.25s"), []byte("message_timeout: 5s"), 1)
-		if change == nil {
-			return config, nil
-		}
-		return change(config)
-	}
 }
 
 // Envoy returns the path of a usable Envoy binary. Without one the test fails:
