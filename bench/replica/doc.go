@@ -12,10 +12,8 @@
 // 10,000 requests), reset by POST /stats/reset. Request headers make a replica
 // misbehave on purpose; see [Control].
 //
-// Time: a request spends the front-end time, waits for its turn (first come,
-// first served: one prefill at a time), is prefilled for the tokens that the
-// cache does not hold, and then decodes a token a step together with the other
-// running requests. A decode step never ends before the prefill in progress,
-// because both are parts of one engine step. Left out: preemption, a limit on
-// running sequences, and the slowing of prefill by the decodes in its steps.
+// Time: a request spends the front-end time and then runs in the engine of package
+// engine, in real time: queue, chunked prefill, decode steps shared by all that
+// run. Timers are late by some tens of microseconds, so that with a high time
+// scale the steps are a little longer than computed.
 package replica
