@@ -5,8 +5,8 @@
 // It answers POST /v1/chat/completions, /v1/completions, /v1/responses,
 // /v1/messages, /v1/embeddings, /invocations and /endpoints/{name}/invocations,
 // plain and as server-sent events, /endpoints/{name}/invocations-response-stream
-// in Amazon's event stream encoding, and GET /health and /v1/models. As vLLM does,
-// it sends the response headers of a stream at once, long before the first token.
+// in Amazon's event stream encoding, and GET /health, /v1/models and /metrics with vLLM's
+// names. As vLLM does, it sends the response headers of a stream at once, long before the first token.
 //
 // What really happened is at GET /stats (totals) and /stats/requests (the last
 // 10,000 requests), reset by POST /stats/reset. Request headers make a replica

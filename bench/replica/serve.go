@@ -70,7 +70,7 @@ func (r *Replica) answer(w http.ResponseWriter, req *http.Request, body []byte, 
 	if err := g.check(); err != nil {
 		return err
 	}
-	defer g.tokens.end()
+	defer g.leave()
 	switch {
 	case eventStreamPath(req):
 		return g.stream(req.Context(), newEventWriter(w, eventStreamType, payloadPart))
@@ -87,6 +87,7 @@ type generation struct {
 	control Control
 	answer  answer
 	tokens  tokens
+	metrics requestMetrics
 }
 
 func (r *Replica) newGeneration(f format, q request, c Control) *generation {
@@ -94,7 +95,7 @@ func (r *Replica) newGeneration(f format, q request, c Control) *generation {
 	prompt := engine.NewPrompt(r.params.Engine.BlockTokens, q.prompt+text(n), q.model, q.salt)
 	prompt.Tokens = engine.Tokens(q.prompt)
 	return &generation{
-		replica: r, format: f, control: c,
+		replica: r, format: f, control: c, metrics: r.metrics.track(),
 		answer: answer{
 			id: fmt.Sprintf("%016x", r.answers.Add(1)), model: q.model, created: time.Now().Unix(),
 			promptTokens: prompt.Tokens, tokens: n,
@@ -130,6 +131,7 @@ func (g *generation) prefill(ctx context.Context) error {
 		return err
 	}
 	g.answer.cachedTokens = cached
+	g.metrics.first()
 	g.replica.counters.addPrompt(g.answer.promptTokens, cached)
 	return nil
 }
@@ -146,7 +148,14 @@ func (g *generation) decode(ctx context.Context, emit func(i int) error) error {
 		}
 	}
 	g.tokens.done()
+	g.metrics.end(g.answer.finish())
 	return nil
+}
+
+// leave is called when the handler returns, whatever the reason.
+func (g *generation) leave() {
+	g.tokens.end()
+	g.metrics.end(aborted)
 }
 
 // hold waits for a release when the request asked for it.
