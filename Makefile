@@ -64,15 +64,10 @@ test: python ## Run all tests, also those with a real Envoy and real clients (PK
 	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 25m -run '$(RUN)' $(PKG)
 
-.PHONY: test-faults
-test-faults: python ## Run the long tests with a real Envoy: body modes, faults, load, many reloads (RUN=)
-	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test -tags faults -timeout 25m -run '$(RUN)' ./cmd/warmpath
-
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
-	go vet -tags faults ./cmd/warmpath
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
 	@tools/check-tree

@@ -25,6 +25,8 @@ type Record struct {
 
 	// BodyBytes is how much of the request body was seen, as it was sent.
 	BodyBytes int64
+	// Generation is that of the configuration the request is handled by.
+	Generation int
 	// PolicyOrigin is where the policy comes from, empty if it is warmpath's own.
 	PolicyOrigin string
 	// API is the request's format by its path.

@@ -108,9 +108,10 @@ func (s *Server) processTimed(grpcStream extprocv3.ExternalProcessor_ProcessServ
 }
 
 func (s *Server) begin(ctx context.Context) *stream {
+	settings := s.settings.Load()
 	return &stream{
 		server:   s,
-		settings: s.settings.Load(),
-		record:   Record{Context: ctx, Began: time.Now()},
+		settings: settings,
+		record:   Record{Context: ctx, Began: time.Now(), Generation: settings.Generation},
 	}
 }

@@ -26,6 +26,8 @@ type Settings struct {
 	RetryConditions []string
 	// RetryAttempts is the value of x-envoy-max-retries; 0 switches retries off.
 	RetryAttempts int
+	// Generation numbers the configuration they come from, for people.
+	Generation int
 
 	// Policies finds the policy of a request; nil routes all by the table's own.
 	Policies PolicySource

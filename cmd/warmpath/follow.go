@@ -101,7 +101,7 @@ func (p *program) watchConfig(ctx context.Context) error {
 			return
 		}
 		effective, restart := p.config.Reload(next)
-		s, err := p.settings(effective)
+		s, err := p.settings(effective, generation+1)
 		if err != nil {
 			p.log.Error("configuration not taken over", "error", err)
 			return

@@ -34,6 +34,8 @@ func proberOptions(h config.Health) prober.Options {
 	o.Health.FailedProbes, o.Health.GoodProbes = h.FailedProbes, h.GoodProbes
 	o.Health.Failures, o.Health.SlowStart = h.FailedRequests, h.SlowStart
 	o.Interval, o.Timeout = h.Interval, h.Timeout
+	// A round of probes, and what may have come in between.
+	o.Health.Settle = 2*h.Interval + h.Timeout
 	if h.Path != "" {
 		o.Path = h.Path
 	}
@@ -43,10 +45,10 @@ func proberOptions(h config.Health) prober.Options {
 // tellHealth logs what has become another since the view before.
 func (p *program) tellHealth(before, now health.View) {
 	p.metrics.HealthPanic.Set(0)
-	if now.Panic {
+	if now.Panic == health.Panicking {
 		p.metrics.HealthPanic.Set(1)
 	}
-	if now.Panic && !before.Panic {
+	if now.Panic == health.Panicking && before.Panic != health.Panicking {
 		p.log.Error("no endpoint is healthy; all of them are used")
 	}
 	for _, e := range now.Endpoints {

@@ -101,7 +101,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	if observer, err = p.judge(observer); err != nil {
 		return nil, err
 	}
-	s, err := p.settings(c)
+	s, err := p.settings(c, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -24,13 +24,14 @@ func policy(c config.RoutingConfig) route.Policy {
 	}
 }
 
-func (p *program) settings(c config.Config) (extproc.Settings, error) {
+func (p *program) settings(c config.Config, generation int) (extproc.Settings, error) {
 	policies, err := p.newPolicies(c)
 	s := extproc.Settings{
 		TenantHeader:  c.Tenant.Header,
 		BodyLimit:     c.Limits.RequestBodyBytes,
 		InflateLimit:  c.Limits.InflateBytes,
 		RetryAttempts: c.Retry.Attempts,
+		Generation:    generation,
 		Policies:      policies,
 	}
 	for _, condition := range c.Retry.Conditions {

@@ -116,7 +116,7 @@ func (f *fields) readField(field string, v *structpb.Value) {
 			f.threshold = route.AutoConcurrencyThreshold
 			return
 		}
-		f.threshold = f.whole(field, v, route.AutoConcurrencyThreshold, route.MaxConcurrencyThreshold, wantThreshold)
+		f.threshold = f.whole(field, v, route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold, wantThreshold)
 	case fieldPolicy:
 		f.once(field, &f.hasPolicy)
 		name, ok := v.GetKind().(*structpb.Value_StringValue)

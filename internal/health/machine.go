@@ -19,8 +19,9 @@ type Machine struct {
 	advanced time.Time
 
 	// Of the members that the membership itself has healthy: all, those that
-	// are healthy, those that are ejected.
-	wanted, healthy, ejected int
+	// are healthy, unhealthy, and ejected.
+	wanted, healthy, unhealthy, ejected int
+	panic                               panicking
 }
 
 // NewMachine returns a machine without members. The options must be valid.
@@ -47,7 +48,7 @@ func (m *Machine) SetMembers(set fleet.Set, now time.Time) {
 	}
 	m.known = known
 	m.begun = m.begun || set.Len() > 0
-	m.count()
+	m.count(now)
 }
 
 func (m *Machine) join(address string, now time.Time) *member {
@@ -55,25 +56,42 @@ func (m *Machine) join(address string, now time.Time) *member {
 	if !m.begun {
 		e.State = Healthy
 	}
-	e.recover(now, m.options)
+	m.recover(e, now)
 	return e
 }
 
 // count brings the numbers up to date after a change of state.
-func (m *Machine) count() {
-	m.wanted, m.healthy, m.ejected = 0, 0, 0
+func (m *Machine) count(now time.Time) {
+	m.wanted, m.healthy, m.unhealthy, m.ejected = 0, 0, 0, 0
 	for _, e := range m.members {
 		if !e.wanted {
 			continue
 		}
 		m.wanted++
-		if e.State == Healthy {
+		switch e.State {
+		case Healthy:
 			m.healthy++
+		case Unhealthy:
+			m.unhealthy++
 		}
 		if e.ejected {
 			m.ejected++
 		}
 	}
+	m.panic.update(m.wanted, m.healthy, m.unhealthy, now, m.options.Settle)
+}
+
+// recover makes an endpoint healthy if nothing stands against it any longer. It
+// starts slowly unless it has been in use all the time, because of a panic.
+func (m *Machine) recover(e *member, now time.Time) bool {
+	inUse := e.wanted && m.panic.uses(e.State)
+	if !e.recover(now, m.options) {
+		return false
+	}
+	if m.options.SlowStart > 0 && !inUse {
+		e.slow.begin = now
+	}
+	return true
 }
 
 // Probed takes the result of a probe: why it failed, in words, or empty if it
@@ -88,10 +106,10 @@ func (m *Machine) Probed(address string, now time.Time, failure string) (changed
 	default:
 		e.failed = 0
 		e.good++
-		changed = e.recover(now, m.options)
+		changed = m.recover(e, now)
 	}
 	if changed {
-		m.count()
+		m.count(now)
 	}
 	return changed
 }
@@ -109,7 +127,7 @@ func (m *Machine) Requests(address string, now time.Time, o Outcome) (changed bo
 		return false
 	}
 	e.eject(now, o.Last, m.options)
-	m.count()
+	m.count(now)
 	return true
 }
 
@@ -121,16 +139,18 @@ func (m *Machine) mayEject(e *member) bool {
 	return e.wanted && m.healthy > 1 && m.ejected < limit
 }
 
-// Advance takes it that time has passed: ejections end and slow starts go on.
+// Advance takes it that time has passed: ejections and panics end and slow
+// starts go on.
 func (m *Machine) Advance(now time.Time) (changed bool) {
 	m.advanced = now
+	changed = m.panic.overdue(now)
 	for _, e := range m.members {
-		if e.recover(now, m.options) || e.slow.advance(now, m.options.SlowStart) {
+		if m.recover(e, now) || e.slow.advance(now, m.options.SlowStart) {
 			changed = true
 		}
 	}
 	if changed {
-		m.count()
+		m.count(now)
 	}
 	return changed
 }
@@ -149,6 +169,7 @@ func (m *Machine) NextChange() (next time.Time) {
 		}
 		earlier(e.slow.next(m.options.SlowStart))
 	}
+	earlier(m.panic.until)
 	return next
 }
 
@@ -156,7 +177,7 @@ func (m *Machine) NextChange() (next time.Time) {
 func (m *Machine) View() View {
 	v := View{
 		Endpoints:  make([]Endpoint, len(m.members)),
-		Panic:      m.wanted > 0 && m.healthy == 0,
+		Panic:      m.panic.phase,
 		NextChange: m.NextChange(),
 	}
 	for i, e := range m.members {

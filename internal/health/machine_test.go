@@ -34,7 +34,7 @@ func members(n int, states ...fleet.State) fleet.Set {
 // script drives a machine through the lines of a test: each is a time in
 // seconds, an event and, after "=", the view that it must leave. Endpoints are
 // numbered. Letters of a view: s, h, u for the states, in the order of the
-// endpoints, a digit after h for a factor below 1 in tenths, ! for panic.
+// endpoints, a digit after h for a factor below 1 in tenths, ! for panic, ? while it settles.
 type script struct {
 	options Options
 	lines   string
@@ -55,7 +55,7 @@ func (s script) run(t *testing.T) {
 		if got := letters(after); got != strings.TrimSpace(want) {
 			t.Fatalf("%s: got %s", line, got)
 		}
-		if !isMembership && changed != !slices.Equal(before.Endpoints, after.Endpoints) {
+		if !isMembership && changed != (!slices.Equal(before.Endpoints, after.Endpoints) || before.Panic != after.Panic) {
 			t.Fatalf("%s: changed = %v\nfrom %+v\nto   %+v", line, changed, before, after)
 		}
 	}
@@ -97,10 +97,7 @@ func letters(v View) string {
 			fmt.Fprintf(&b, "%.0f", e.Factor*10)
 		}
 	}
-	if v.Panic {
-		b.WriteByte('!')
-	}
-	return b.String()
+	return b.String() + []string{Calm: "", Panicking: "!", Settling: "?"}[v.Panic]
 }
 
 func with(change func(*Options)) Options {
@@ -144,7 +141,7 @@ func TestProbes(t *testing.T) {
 			2 bad 0 = hs
 			3 bad 0 = hs
 			4 bad 0 = us!
-			5 good 1 = uh`},
+			5 good 1 = uh?`},
 	} {
 		t.Run(name, s.run)
 	}
@@ -302,6 +299,61 @@ func TestCauseSaysWhy(t *testing.T) {
 	}
 }
 
+func TestPanic(t *testing.T) {
+	once := func(o *Options) { o.FailedProbes, o.GoodProbes, o.SlowStart = 1, 1, 10*time.Second }
+	for name, s := range map[string]script{
+		"the unhealthy ones stay in use until they are back, and none starts slowly": {with(once), `
+			0 set 3  = hhh
+			1 bad 0  = uhh
+			2 bad 1  = uuh
+			3 bad 2  = uuu!
+			4 good 1 = uhu?
+			5 good 0 = hhu?
+			6 good 2 = hhh`},
+		"or until it has settled by time": {with(once), `
+			0 set 3  = hhh
+			1 bad 0  = uhh
+			2 bad 1  = uuh
+			3 bad 2  = uuu!
+			4 good 1 = uhu?
+			6.9 pass = uhu?
+			7 pass   = uhu
+			8 good 2 = uhh1`},
+		"a second panic begins anew": {with(once), `
+			0 set 2  = hh
+			1 bad 0  = uh
+			2 bad 1  = uu!
+			3 good 1 = uh?
+			5 bad 1  = uu!
+			7 pass   = uu!
+			8 good 0 = hu?
+			10 pass  = hu?
+			11 pass  = hu`},
+		"those that never were healthy are not used meanwhile, and start slowly": {with(once), `
+			0 set 2  = hh
+			1 bad 0  = uh
+			2 bad 1  = uu!
+			3 set 3  = uus!
+			4 good 0 = hus?
+			5 good 2 = huh1?
+			6 good 1 = hhh1`},
+		"a fleet of new ones": {with(once), `
+			0 set 1  = h
+			1 bad 0  = u!
+			2 set 0  =
+			3 set 2  = ss!
+			4 good 0 = hs
+			5 good 1 = hh1`},
+		"without a time to settle": {with(func(o *Options) { once(o); o.Settle = 0 }), `
+			0 set 2  = hh
+			1 bad 0  = uh
+			2 bad 1  = uu!
+			3 good 1 = uh`},
+	} {
+		t.Run(name, s.run)
+	}
+}
+
 // An endpoint that the membership itself does not use neither makes a panic nor
 // takes part in the share that may be ejected.
 func TestMembershipsOwnStates(t *testing.T) {
@@ -313,11 +365,11 @@ func TestMembershipsOwnStates(t *testing.T) {
 	for range 3 {
 		m.Probed(address(2), at(1), "refused")
 	}
-	if v := m.View(); !v.Panic {
+	if v := m.View(); v.Panic != Panicking {
 		t.Errorf("no panic: %+v", v)
 	}
 	m.SetMembers(members(2, fleet.Draining, fleet.Draining), at(2))
-	if v := m.View(); v.Panic {
+	if v := m.View(); v.Panic != Calm {
 		t.Error("panic where the membership has none healthy itself")
 	}
 }

@@ -48,9 +48,6 @@ func (e *member) recover(now time.Time, o Options) bool {
 		return false
 	}
 	e.become(Healthy, now, "")
-	if o.SlowStart > 0 {
-		e.slow.begin = now
-	}
 	return true
 }
 

@@ -45,6 +45,12 @@ type Options struct {
 	// come back, from MinFraction of it; 0 means that it has all at once.
 	SlowStart   time.Duration
 	MinFraction float64 // 0.01 to 1
+	// Settle is how long after a panic, from the first endpoint that is healthy
+	// again, those that are still unhealthy stay in use: what ended the panic for
+	// one mostly ends it for all, but the probes find that out one after the
+	// other, and the first would get everything. It should be as long as a round
+	// of probes takes; 0 means not at all.
+	Settle time.Duration
 }
 
 // Defaults returns the options that hold where nothing is configured.
@@ -60,6 +66,7 @@ func Defaults() Options {
 		MaxBackoff:   5 * time.Minute,
 		SlowStart:    30 * time.Second,
 		MinFraction:  0.1,
+		Settle:       3 * time.Second,
 	}
 }
 
@@ -79,6 +86,7 @@ func (o Options) Validate() error {
 	check(o.Failures == 0 || o.MinBackoff > 0, "min backoff %v, want more than 0", o.MinBackoff)
 	check(o.MaxBackoff >= o.MinBackoff, "max backoff %v, want at least the min backoff %v", o.MaxBackoff, o.MinBackoff)
 	check(o.SlowStart >= 0, "slow start %v, want 0 or more", o.SlowStart)
+	check(o.Settle >= 0, "settle %v, want 0 or more", o.Settle)
 	check(o.MinFraction >= minFraction && o.MinFraction <= 1, "min fraction %v, want %v..1", o.MinFraction, minFraction)
 	return errors.Join(problems...)
 }

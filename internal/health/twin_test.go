@@ -17,6 +17,9 @@ type twin struct {
 	begun bool
 	nodes map[string]*twinNode
 	set   fleet.Set
+	panic Panic
+	// calm is when the panic that settles is over.
+	calm time.Time
 }
 
 type twinNode struct {
@@ -56,6 +59,41 @@ func (w *twin) setMembers(set fleet.Set, now time.Time) {
 		w.nodes[e.Address] = n
 	}
 	w.begun = w.begun || set.Len() > 0
+	w.judge(now)
+}
+
+// numbers counts the endpoints that the membership has healthy by their state.
+func (w *twin) numbers() (of map[State]int) {
+	of = make(map[State]int)
+	for _, e := range w.set.Endpoints() {
+		if e.State == fleet.Healthy {
+			of[w.nodes[e.Address].state]++
+		}
+	}
+	return of
+}
+
+// judge says which phase of a panic it is, after something has happened.
+func (w *twin) judge(now time.Time) {
+	of := w.numbers()
+	switch {
+	case of[Healthy] == 0 && of[Starting]+of[Unhealthy] > 0:
+		w.panic = Panicking
+	case of[Healthy] == 0 || of[Unhealthy] == 0 || w.o.Settle == 0:
+		w.panic = Calm
+	case w.panic == Panicking:
+		w.panic, w.calm = Settling, now.Add(w.o.Settle)
+	case w.panic == Settling && !now.Before(w.calm):
+		w.panic = Calm
+	}
+}
+
+// inUse tells whether requests go to an endpoint at this moment.
+func (w *twin) inUse(a string) bool {
+	i, _ := w.set.Index(a)
+	state := w.nodes[a].state
+	return w.set.At(i).State == fleet.Healthy &&
+		(state == Healthy || w.panic == Panicking || w.panic == Settling && state == Unhealthy)
 }
 
 func (w *twin) mayReturn(n *twinNode, now time.Time) bool {
@@ -70,12 +108,17 @@ func (w *twin) mayReturn(n *twinNode, now time.Time) bool {
 }
 
 func (w *twin) pass(now time.Time) {
-	for _, n := range w.nodes {
+	slow := make(map[*twinNode]bool)
+	for a, n := range w.nodes {
 		if w.mayReturn(n, now) {
-			n.to(Healthy, now)
-			n.slow = true
+			slow[n] = !w.inUse(a)
 		}
 	}
+	for n, is := range slow {
+		n.to(Healthy, now)
+		n.slow = is
+	}
+	w.judge(now)
 }
 
 func (w *twin) probed(a string, now time.Time, good bool) {
@@ -87,6 +130,7 @@ func (w *twin) probed(a string, now time.Time, good bool) {
 	failed := n.endsWith(false, w.o.FailedProbes)
 	if failed && (n.state == Healthy || n.state == Unhealthy && n.ejected) {
 		n.to(Unhealthy, now)
+		w.judge(now)
 	}
 	w.pass(now)
 }
@@ -108,16 +152,10 @@ func (w *twin) requests(a string, now time.Time, o Outcome) {
 	if now.Sub(n.failures[len(n.failures)-w.o.Failures]) > w.o.Window {
 		return
 	}
-	wanted, healthy, ejected := 0, 0, 0
+	of, ejected := w.numbers(), 0
+	wanted, healthy := of[Healthy]+of[Unhealthy]+of[Starting], of[Healthy]
 	for _, e := range w.set.Endpoints() {
-		if e.State != fleet.Healthy {
-			continue
-		}
-		wanted++
-		if w.nodes[e.Address].state == Healthy {
-			healthy++
-		}
-		if w.nodes[e.Address].ejected {
+		if e.State == fleet.Healthy && w.nodes[e.Address].ejected {
 			ejected++
 		}
 	}
@@ -132,6 +170,7 @@ func (w *twin) requests(a string, now time.Time, o Outcome) {
 	n.held = now.Add(w.o.backoff(n.ejections))
 	n.to(Unhealthy, now)
 	n.ejected = true
+	w.judge(now)
 }
 
 func (w *twin) factor(n *twinNode, now time.Time) float64 {
@@ -149,6 +188,7 @@ func anyOptions(t *rapid.T) Options {
 	o.GoodProbes = rapid.IntRange(1, 3).Draw(t, "good probes")
 	o.Failures = rapid.IntRange(0, 4).Draw(t, "failures")
 	o.MaxEjected = rapid.SampledFrom([]float64{0, 0.34, 0.5, 1}).Draw(t, "max ejected")
+	o.Settle = rapid.SampledFrom([]time.Duration{0, 2 * time.Second, 30 * time.Second}).Draw(t, "settle")
 	o.SlowStart = rapid.SampledFrom([]time.Duration{0, 10 * time.Second, 30 * time.Second}).Draw(t, "slow start")
 	return o
 }
@@ -214,7 +254,7 @@ func step(t *rapid.T, m *Machine, w *twin, now *time.Time) {
 // checkNothingBefore: a view stays what it is until the time that it names.
 func checkNothingBefore(t *rapid.T, m *Machine, next time.Time) {
 	before := m.View()
-	if m.Advance(next.Add(-1)) || !slices.Equal(before.Endpoints, m.View().Endpoints) {
+	if m.Advance(next.Add(-1)) || !slices.Equal(before.Endpoints, m.View().Endpoints) || before.Panic != m.View().Panic {
 		t.Fatalf("changed before %v: %+v, then %+v", next, before, m.View())
 	}
 }
@@ -224,7 +264,6 @@ func compare(t *rapid.T, m *Machine, w *twin, now time.Time) {
 	if len(v.Endpoints) != w.set.Len() {
 		t.Fatalf("%d endpoints, want %d", len(v.Endpoints), w.set.Len())
 	}
-	wanted, healthy := 0, 0
 	for i, e := range w.set.Endpoints() {
 		got, want := v.Endpoints[i], w.nodes[e.Address]
 		if got.Address != e.Address || got.State != want.state || !got.Since.Equal(want.since) {
@@ -233,15 +272,9 @@ func compare(t *rapid.T, m *Machine, w *twin, now time.Time) {
 		if diff := got.Factor - w.factor(want, now); diff > 1e-9 || diff < -1e-9 {
 			t.Fatalf("factor %v, want %v", got.Factor, w.factor(want, now))
 		}
-		if e.State == fleet.Healthy {
-			wanted++
-			if want.state == Healthy {
-				healthy++
-			}
-		}
 	}
-	if v.Panic != (wanted > 0 && healthy == 0) {
-		t.Fatalf("panic %v with %d of %d healthy", v.Panic, healthy, wanted)
+	if v.Panic != w.panic {
+		t.Fatalf("panic %v, want %v with %v", v.Panic, w.panic, w.numbers())
 	}
 	if !v.NextChange.IsZero() && !v.NextChange.After(now) {
 		t.Fatalf("next change at %v, which is not after %v", v.NextChange, now)
@@ -266,7 +299,7 @@ func checkApplied(t *rapid.T, set fleet.Set, v View) {
 	if want := slices.ContainsFunc(set.Endpoints(), func(e fleet.Endpoint) bool { return e.State == fleet.Healthy }); want != (healthy > 0) {
 		t.Fatalf("%d healthy after %+v", healthy, v)
 	}
-	if v.Panic && (!router.Equal(set) || !envoy.Equal(set)) {
+	if v.Panic == Panicking && (!router.Equal(set) || !envoy.Equal(set)) {
 		t.Fatal("panic, and the result is not the membership")
 	}
 }

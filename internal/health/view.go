@@ -51,9 +51,8 @@ type Endpoint struct {
 // View is the health of a membership at one moment. It is immutable.
 type View struct {
 	Endpoints []Endpoint // in address order
-	// Panic says that no endpoint is healthy that the membership would have
-	// used. All of those are used then.
-	Panic bool
+	// Panic says whether endpoints are used that are not healthy.
+	Panic Panic
 	// NextChange is when the view changes if nothing happens until then, or
 	// may; zero when it does not.
 	NextChange time.Time
@@ -85,7 +84,7 @@ func (v View) Count(s State) (n int) {
 const weightScale = 100
 
 // Apply returns a membership as the router and as Envoy should know it. In both
-// an endpoint that is not healthy is unhealthy; one that the membership itself
+// an endpoint that is not used for its health is unhealthy; one that the membership itself
 // has unhealthy or draining stays so. Only the router's has the weights of the
 // slow start: they may then exceed fleet.MaxWeight, and mean the same to it,
 // which compares weights; Envoy would reweigh its fallback for every step.
@@ -96,23 +95,26 @@ const weightScale = 100
 func Apply(set fleet.Set, view View) (forRouter, forEnvoy fleet.Set) {
 	endpoints := set.Endpoints()
 	factors := make([]float64, len(endpoints))
-	healthy, rising := false, false
+	used, rising := false, false
 	for i := range endpoints {
 		e := &endpoints[i]
 		factors[i] = 1
 		if e.State != fleet.Healthy {
 			continue
 		}
-		known, _ := view.Find(e.Address)
-		if known.State != Healthy {
+		known, ok := view.Find(e.Address)
+		if !ok {
+			known.Factor = 1
+		}
+		if !view.Panic.uses(known.State) {
 			e.State = fleet.Unhealthy
 			continue
 		}
-		healthy = true
+		used = true
 		factors[i] = known.Factor
 		rising = rising || known.Factor < 1
 	}
-	if !healthy {
+	if !used {
 		return set, set
 	}
 	forEnvoy, _ = fleet.NewSet(endpoints)

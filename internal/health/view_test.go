@@ -23,6 +23,11 @@ func describe(s fleet.Set) string {
 
 // viewOf reads the letters of a script.
 func viewOf(text string) (v View) {
+	for mark, phase := range map[string]Panic{"!": Panicking, "?": Settling} {
+		if letters, ok := strings.CutSuffix(text, mark); ok {
+			text, v.Panic = letters, phase
+		}
+	}
 	for i, word := range strings.Fields(text) {
 		e := Endpoint{Address: address(i), Factor: 1}
 		e.State = map[byte]State{'s': Starting, 'h': Healthy, 'u': Unhealthy}[word[0]]
@@ -46,6 +51,12 @@ func TestApply(t *testing.T) {
 		{[]fleet.State{h, u, d}, "h h h", "1h 1u 1d", ""},
 		{[]fleet.State{h, u, d}, "u h h", "1h 1u 1d", ""}, // panic
 		{[]fleet.State{h, h, h}, "u s u", "1h 1h 1h", ""}, // panic
+		{[]fleet.State{h, h, h}, "u s u!", "1h 1h 1h", ""},
+		{[]fleet.State{h, u, d}, "u h h!", "1h 1u 1d", ""},
+		{[]fleet.State{h, h, h}, "u!", "1h 1h 1h", ""}, // two not known
+		{[]fleet.State{h, h, h}, "u h s?", "1h 1h 1u", ""},
+		{[]fleet.State{h, h, h}, "u h2?", "100h 20h 100u", "1h 1h 1u"},
+		{[]fleet.State{u, h, h}, "u h u?", "1u 1h 1h", ""},
 		{[]fleet.State{d, d, d}, "h h h", "1d 1d 1d", ""},
 		{[]fleet.State{h, h, h}, "", "1h 1h 1h", ""},    // nothing known
 		{[]fleet.State{h, h, h}, "h h", "1h 1h 1u", ""}, // one not known

@@ -73,6 +73,7 @@ func attributes(r *extproc.Record) []attribute.KeyValue {
 		attribute.Int64("warmpath.bound", d.Bound),
 		attribute.Int("warmpath.candidates", d.Candidates),
 		attribute.String("warmpath.membership", fmt.Sprintf("%016x", d.Membership)),
+		attribute.Int("warmpath.config_generation", r.Generation),
 		attribute.Bool("warmpath.tenant", r.HasTenant),
 		attribute.Int64("warmpath.body_bytes", r.BodyBytes),
 	}

@@ -159,10 +159,7 @@ func letters(v health.View) string {
 	for _, e := range v.Endpoints {
 		b.WriteByte(e.State.String()[0])
 	}
-	if v.Panic {
-		b.WriteByte('!')
-	}
-	return b.String()
+	return b.String() + []string{health.Calm: "", health.Panicking: "!", health.Settling: "?"}[v.Panic]
 }
 
 func (p *pool) expect(t *testing.T, want string) {
