@@ -54,6 +54,14 @@ func unreadable(err error) error {
 	}
 }
 
+// tooLong is the error for a request that no engine step could ever admit.
+func tooLong(tokens, limit int) *apiError {
+	return &apiError{
+		status:  http.StatusBadRequest,
+		message: fmt.Sprintf("request of %d tokens, answer included: want at most %d, the KV cache", tokens, limit),
+	}
+}
+
 func unknownModel(name string) *apiError {
 	return &apiError{
 		status: http.StatusNotFound, param: "model",

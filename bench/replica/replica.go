@@ -16,6 +16,8 @@ const maxBody = 64 << 20
 type Replica struct {
 	params   Params
 	worker   *worker
+	metrics  *metrics
+	faults   *switchboard
 	counters counters
 	mux      *http.ServeMux
 	answers  atomic.Uint64
@@ -35,7 +37,8 @@ func New(p Params) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", p.Name, err)
 	}
-	r := &Replica{params: p, worker: w, release: make(chan struct{}), mux: http.NewServeMux()}
+	r := &Replica{params: p, worker: w, faults: newSwitchboard(), release: make(chan struct{}), mux: http.NewServeMux()}
+	r.metrics = newMetrics(r.modelNames()[0], w.counters)
 	r.routes()
 	return r, nil
 }
@@ -91,9 +94,10 @@ func (r *Replica) routes() {
 	} {
 		r.mux.HandleFunc("POST "+path, r.serve(f))
 	}
-	r.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
-	r.mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
+	r.mux.HandleFunc("GET /health", r.serveHealth)
+	r.mux.HandleFunc("GET /ping", r.serveHealth)
 	r.mux.HandleFunc("GET /v1/models", r.listModels)
+	r.mux.Handle("GET /metrics", r.metrics.handler())
 	r.mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, r.Stats()) })
 	r.mux.HandleFunc("GET /stats/requests", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, 200, r.Requests())
@@ -101,19 +105,24 @@ func (r *Replica) routes() {
 	r.mux.HandleFunc("POST /stats/reset", func(http.ResponseWriter, *http.Request) { r.ResetStats() })
 	r.mux.HandleFunc("POST /control/release", func(http.ResponseWriter, *http.Request) { r.Release() })
 	r.mux.HandleFunc("POST /control/clear-cache", func(http.ResponseWriter, *http.Request) { r.ClearCache() })
+	r.mux.HandleFunc("GET /control/fault", r.serveFault)
+	r.mux.HandleFunc("POST /control/fault", r.serveFault)
 	r.mux.HandleFunc("/", r.serve(nil))
 }
 
 func (r *Replica) listModels(w http.ResponseWriter, _ *http.Request) {
-	names := r.params.Models
-	if len(names) == 0 {
-		names = []string{"any"}
-	}
-	models := make([]object, 0, len(names))
-	for _, name := range names {
+	models := []object{}
+	for _, name := range r.modelNames() {
 		models = append(models, object{"id": name, "object": "model", "created": 0, "owned_by": "warmpath"})
 	}
 	writeJSON(w, http.StatusOK, object{"object": "list", "data": models})
+}
+
+func (r *Replica) modelNames() []string {
+	if len(r.params.Models) == 0 {
+		return []string{"any"}
+	}
+	return r.params.Models
 }
 
 func (r *Replica) servesModel(name string) bool {

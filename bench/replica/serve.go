@@ -45,6 +45,9 @@ func (r *Replica) answer(w http.ResponseWriter, req *http.Request, body []byte, 
 	if choose == nil {
 		return unknownPath(req)
 	}
+	if err := r.faults.suffer(req.Context(), false); err != nil {
+		return err
+	}
 	control, err := parseControl(req.Header)
 	if err != nil {
 		return badRequest(err)
@@ -67,6 +70,10 @@ func (r *Replica) answer(w http.ResponseWriter, req *http.Request, body []byte, 
 		return unknownModel(parsed.model)
 	}
 	g := r.newGeneration(f, parsed, control)
+	if err := g.check(); err != nil {
+		return err
+	}
+	defer g.leave()
 	switch {
 	case eventStreamPath(req):
 		return g.stream(req.Context(), newEventWriter(w, eventStreamType, payloadPart))
@@ -80,21 +87,34 @@ func (r *Replica) answer(w http.ResponseWriter, req *http.Request, body []byte, 
 type generation struct {
 	replica *Replica
 	format  format
-	request request
 	control Control
-	prompt  engine.Prompt
 	answer  answer
+	tokens  tokens
+	metrics requestMetrics
 }
 
 func (r *Replica) newGeneration(f format, q request, c Control) *generation {
-	g := &generation{replica: r, format: f, request: q, control: c}
-	g.prompt = engine.NewPrompt(q.prompt, q.model, q.salt)
-	g.answer = answer{
-		id: fmt.Sprintf("%016x", r.answers.Add(1)), model: q.model, created: time.Now().Unix(),
-		promptTokens: g.prompt.Tokens, tokens: r.outputTokens(q, c),
-		limited: q.outputTokens > 0 && c.Tokens == 0, includeUsage: q.includeUsage,
+	n := r.outputTokens(q, c)
+	prompt := engine.NewPrompt(r.params.Engine.BlockTokens, q.prompt+text(n), q.model, q.salt)
+	prompt.Tokens = engine.Tokens(q.prompt)
+	return &generation{
+		replica: r, format: f, control: c, metrics: r.metrics.track(),
+		answer: answer{
+			id: fmt.Sprintf("%016x", r.answers.Add(1)), model: q.model, created: time.Now().Unix(),
+			promptTokens: prompt.Tokens, tokens: n,
+			limited: q.outputTokens > 0 && c.Tokens == 0, includeUsage: q.includeUsage,
+		},
+		tokens: tokens{worker: r.worker, prompt: prompt, output: n, firstToken: c.FirstToken, token: c.Token},
 	}
-	return g
+}
+
+// check refuses what the engine could never run.
+func (g *generation) check() error {
+	want, limit := g.answer.promptTokens+g.answer.tokens, g.replica.worker.capacity()
+	if g.control.FirstToken == nil && want > limit {
+		return tooLong(want, limit)
+	}
+	return nil
 }
 
 func (r *Replica) outputTokens(q request, c Control) int {
@@ -109,26 +129,36 @@ func (r *Replica) outputTokens(q request, c Control) int {
 }
 
 func (g *generation) prefill(ctx context.Context) error {
-	cached, err := g.replica.worker.prefill(ctx, g.prompt, g.control.FirstToken)
+	cached, err := g.tokens.first(ctx)
 	if err != nil {
 		return err
 	}
 	g.answer.cachedTokens = cached
-	g.replica.counters.addPrompt(g.prompt.Tokens, cached)
+	g.metrics.first()
+	g.replica.counters.addPrompt(g.answer.promptTokens, cached)
 	return nil
 }
 
-// decode produces the tokens, and leaves prompt and answer in the cache.
+// decode calls emit for each token, the first at once.
 func (g *generation) decode(ctx context.Context, emit func(i int) error) error {
-	w, n := g.replica.worker, g.answer.tokens
-	err := w.decode(ctx, g.prompt.Tokens, n, g.control.Token, func(i int) error {
+	for i := range g.answer.tokens {
+		if err := g.tokens.wait(ctx, i); err != nil {
+			return err
+		}
 		g.replica.counters.addCompletion(1)
-		return emit(i)
-	})
-	if err == nil {
-		w.store(engine.NewPrompt(g.request.prompt+text(n), g.request.model, g.request.salt))
+		if err := emit(i); err != nil {
+			return err
+		}
 	}
-	return err
+	g.tokens.done()
+	g.metrics.end(g.answer.finish())
+	return nil
+}
+
+// leave is called when the handler returns, whatever the reason.
+func (g *generation) leave() {
+	g.tokens.end()
+	g.metrics.end(aborted)
 }
 
 // hold waits for a release when the request asked for it.

@@ -1,138 +1,174 @@
 package replica
 
 import (
-	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/bench/replica/engine"
 )
 
-// worker is the running engine of one replica: the model of package engine,
-// with a clock, a queue and a lock.
+// maxLag is how late a step may begin without the delay being kept. Timers that
+// fire a little late must not make the engine slower, but an engine that the
+// machine has held up for long must not hurry afterwards.
+const maxLag = 20 * time.Millisecond
+
+// worker runs the engine of one replica in real time, divided by the scale. A
+// timer ends each step; there is none, and no goroutine, while nothing runs.
 type worker struct {
 	params engine.Params
 	scale  float64
-	// turn is held by the one request that is being prefilled. Senders on a
-	// channel are served in the order of their arrival.
-	turn chan struct{}
 
-	mu           sync.Mutex
-	cache        *engine.Cache
-	running      int       // sequences decoding
-	context      int       // their tokens in all
-	prefillUntil time.Time // end of the prefill in progress
+	mu     sync.Mutex
+	engine *engine.Scheduler
+	jobs   map[*engine.Request]*job
+	timed  engine.Counters // what requests outside the engine add
+	// stepping is true from Begin to End; next is the step's end, when timer fires.
+	stepping bool
+	next     time.Time
+	timer    *time.Timer
+	// slowness multiplies every time; frozen lets no step begin or end.
+	slowness float64
+	frozen   bool
+}
+
+// job is a request in the engine. The handler that waits for it sees only tokens
+// and what was settled before the first of them.
+type job struct {
+	request engine.Request
+	tokens  atomic.Int64  // generated so far
+	wake    chan struct{} // has room for one: tokens has grown
 }
 
 func newWorker(p Params) (*worker, error) {
-	cache, err := engine.NewCache(p.Engine.KVTokens)
+	s, err := engine.NewScheduler(p.Engine)
 	if err != nil {
 		return nil, err
 	}
-	return &worker{params: p.Engine, scale: p.TimeScale, turn: make(chan struct{}, 1), cache: cache}, nil
+	return &worker{params: p.Engine, scale: p.TimeScale, engine: s, jobs: make(map[*engine.Request]*job), slowness: 1}, nil
 }
 
+// scaled is how long d takes here; w.mu must be held.
 func (w *worker) scaled(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / w.scale)
+	return time.Duration(float64(d) * w.slowness / w.scale)
 }
 
-// prefill returns when the first token of the prompt's answer is ready, and
-// how many tokens came from the cache. A given firstToken replaces every wait.
-func (w *worker) prefill(ctx context.Context, p engine.Prompt, firstToken *time.Duration) (cached int, err error) {
-	if firstToken != nil {
-		cached, _ = w.lookup(p)
-		err = sleep(ctx, *firstToken)
+// capacity is the longest request, answer included, in tokens.
+func (w *worker) capacity() int {
+	return w.params.KVTokens / w.params.BlockTokens * w.params.BlockTokens
+}
+
+// submit queues a request; an idle engine begins with it at once.
+func (w *worker) submit(r engine.Request) (*job, error) {
+	j := &job{request: r, wake: make(chan struct{}, 1)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.engine.Submit(&j.request); err != nil {
+		return nil, err
+	}
+	w.jobs[&j.request] = j
+	w.start()
+	return j, nil
+}
+
+// cancel takes a request out of the engine, if it is still there.
+func (w *worker) cancel(j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.engine.Cancel(&j.request)
+	delete(w.jobs, &j.request)
+}
+
+// start begins a step now if none is in progress.
+func (w *worker) start() {
+	if !w.stepping && !w.frozen {
+		w.next = time.Now()
+		w.begin()
+	}
+}
+
+// begin starts the next step where the last one ended.
+func (w *worker) begin() {
+	d, ok := w.engine.Begin(0)
+	w.stepping = ok
+	if !ok {
+		return
+	}
+	if earliest := time.Now().Add(-maxLag); w.next.Before(earliest) {
+		w.next = earliest
+	}
+	w.next = w.next.Add(w.scaled(d))
+	if w.timer == nil {
+		w.timer = time.AfterFunc(time.Until(w.next), w.tick)
 	} else {
-		cached, err = w.queuedPrefill(ctx, p)
+		w.timer.Reset(time.Until(w.next))
 	}
-	if err == nil {
-		w.store(p)
-	}
-	return cached, err
 }
 
-func (w *worker) queuedPrefill(ctx context.Context, p engine.Prompt) (cached int, err error) {
-	if err := sleep(ctx, w.scaled(w.params.FrontEnd)); err != nil {
-		return 0, err
-	}
-	select {
-	case w.turn <- struct{}{}:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	defer func() { <-w.turn }()
-	cached, d := w.lookup(p)
-	w.setPrefillUntil(time.Now().Add(d))
-	defer w.setPrefillUntil(time.Time{})
-	return cached, sleep(ctx, d)
-}
-
-// lookup returns the cached tokens and the time that the others take.
-func (w *worker) lookup(p engine.Prompt) (cached int, d time.Duration) {
+// tick ends a step and begins the next.
+func (w *worker) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	cached = w.cache.Cached(p)
-	return cached, w.scaled(w.params.Prefill(p.Tokens - cached))
+	if w.frozen || time.Now().Before(w.next) {
+		return // it fired before it was stopped; it is set again
+	}
+	step := w.engine.End()
+	w.deliver(step.Decoded)
+	w.deliver(step.First)
+	for _, r := range step.Finished {
+		delete(w.jobs, r)
+	}
+	w.begin()
 }
 
-func (w *worker) store(p engine.Prompt) {
+func (w *worker) deliver(requests []*engine.Request) {
+	for _, r := range requests {
+		j := w.jobs[r]
+		j.tokens.Store(int64(r.Generated()))
+		select {
+		case j.wake <- struct{}{}:
+		default: // its handler has not looked yet
+		}
+	}
+}
+
+// suffer applies a fault to the engine. A step that stood still ends when that
+// is over.
+func (w *worker) suffer(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cache.Store(p)
+	w.slowness = 1
+	if f.Kind == Slow {
+		w.slowness = f.Factor
+	}
+	thaws := w.frozen && f.Kind != Hang
+	w.frozen = f.Kind == Hang
+	switch {
+	case w.frozen && w.stepping:
+		w.timer.Stop()
+	case thaws && w.stepping:
+		w.next = time.Now()
+		w.timer.Reset(0)
+	case thaws:
+		w.start()
+	}
 }
 
 func (w *worker) clear() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cache.Clear()
+	w.engine.ClearCache()
 }
 
-func (w *worker) setPrefillUntil(t time.Time) {
+// counters are those of the engine, with the requests outside it.
+func (w *worker) counters() engine.Counters {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.prefillUntil = t
-}
-
-// addRunning counts sequences and context tokens in or out.
-func (w *worker) addRunning(sequences, tokens int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.running += sequences
-	w.context += tokens
-}
-
-// step returns the length of the next decode step and its earliest end.
-func (w *worker) step() (d time.Duration, notBefore time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.scaled(w.params.DecodeStep(w.running, w.context)), w.prefillUntil
-}
-
-// decode calls emit for each of n tokens, the first at once.
-func (w *worker) decode(ctx context.Context, promptTokens, n int, token *time.Duration, emit func(i int) error) error {
-	w.addRunning(1, promptTokens)
-	produced := 0
-	defer func() { w.addRunning(-1, -promptTokens-produced) }()
-	p := pace{next: time.Now()}
-	for i := range n {
-		if i > 0 {
-			if err := w.wait(ctx, &p, token); err != nil {
-				return err
-			}
-		}
-		if err := emit(i); err != nil {
-			return err
-		}
-		produced++
-		w.addRunning(0, 1)
-	}
-	return nil
-}
-
-func (w *worker) wait(ctx context.Context, p *pace, token *time.Duration) error {
-	if token != nil {
-		return p.sleep(ctx, *token, time.Time{})
-	}
-	d, notBefore := w.step()
-	return p.sleep(ctx, d, notBefore)
+	c := w.engine.Counters()
+	c.Running += w.timed.Running
+	c.QueriedTokens += w.timed.QueriedTokens
+	c.HitTokens += w.timed.HitTokens
+	c.PromptTokens += w.timed.PromptTokens
+	c.GeneratedTokens += w.timed.GeneratedTokens
+	return c
 }

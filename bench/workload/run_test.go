@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/warmpath/warmpath/bench/replica"
+	"github.com/warmpath/warmpath/bench/replica/engine"
 	"github.com/warmpath/warmpath/bench/workload"
 )
 
@@ -49,7 +50,10 @@ func TestRunMeasuresWhatTheReplicaSaw(t *testing.T) {
 	loads := map[string]workload.Load{"closed": {Concurrency: 8}, "open": {Rate: 2000, Seed: 1}}
 	for name, load := range loads {
 		t.Run(name, func(t *testing.T) {
-			f := fleet(t, replica.Params{TimeScale: 1000})
+			// One request at a time, so exactly the first use of each prefix misses.
+			single := engine.Llama70B()
+			single.MaxSequences = 1
+			f := fleet(t, replica.Params{Engine: single, TimeScale: 1000})
 			c := client(t, "http://"+f.Addresses()[0]+"/v1/", nil)
 			result, err := workload.Run(t.Context(), c, requests(t, 4, 10), load)
 			if err != nil {
@@ -59,7 +63,6 @@ func TestRunMeasuresWhatTheReplicaSaw(t *testing.T) {
 			if s.Requests != 40 || s.Failed != 0 || truth.Started != 40 {
 				t.Errorf("requests %d, failed %v, replica started %d", s.Requests, s.Errors, truth.Started)
 			}
-			// Prefills are one at a time, so exactly the first use of each prefix misses.
 			if want := truth.HitRate; s.HitRate != want || want < 0.85 || want > 0.9 {
 				t.Errorf("hit rate %v, the replica's %v, want about 0.88", s.HitRate, want)
 			}

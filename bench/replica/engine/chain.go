@@ -7,16 +7,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// The granularity of the cache.
-const (
-	// CharsPerToken is the fixed size of a token in characters. Four is the
-	// usual rule of thumb for English text; a real tokenizer varies.
-	CharsPerToken = 4
-	// BlockTokens is vLLM's block size on GPUs.
-	BlockTokens = 16
-
-	blockChars = BlockTokens * CharsPerToken
-)
+// CharsPerToken is the fixed size of a token in characters. Four is the usual
+// rule of thumb for English text; a real tokenizer varies.
+const CharsPerToken = 4
 
 // Prompt is a rendered prompt as the cache sees it.
 type Prompt struct {
@@ -27,11 +20,11 @@ type Prompt struct {
 	Blocks []uint64
 }
 
-// NewPrompt hashes the text in blocks. The seed parts (model or adapter, cache
-// salt) go in front of the first block: prompts with different seeds share
-// nothing, as in vLLM's extra keys.
-func NewPrompt(text string, seed ...string) Prompt {
-	parent := seedHash(seed)
+// NewPrompt hashes the text in blocks of blockTokens tokens. The seed parts
+// (model or adapter, cache salt) go in front of the first block: prompts with
+// different seeds share nothing, as in vLLM's extra keys.
+func NewPrompt(blockTokens int, text string, seed ...string) Prompt {
+	parent, blockChars := seedHash(seed), blockTokens*CharsPerToken
 	blocks := make([]uint64, 0, len(text)/blockChars)
 	chars, start := 0, 0
 	for i := 0; i < len(text); {

@@ -72,7 +72,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.replicas, "replicas", 7, "number of replicas")
 	flags.BoolVar(&o.shared, "shared", false, "one listener for all of them, told apart by local address")
 	flags.StringVar(&o.addresses, "addresses", "", "comma-separated ip:port list, instead of -listen and -replicas")
-	flags.StringVar(&o.model, "engine", "llama-70b", "speed and cache size: llama-70b, qwen-32b or llama-8b")
+	flags.StringVar(&o.model, "engine", "llama-70b", "speed and cache size: llama-70b, qwen-32b, llama-8b or llama-8b-l4")
 	flags.IntVar(&o.kvTokens, "kv-tokens", 0, "prefix cache in tokens; 0 is the engine's own")
 	flags.StringVar(&o.models, "models", "", "comma-separated model names served; empty is any")
 	flags.Float64Var(&o.params.TimeScale, "time-scale", 1, "how many times faster than real")
@@ -86,10 +86,11 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 func (o *options) complete() error {
 	presets := map[string]func() engine.Params{
 		"llama-70b": engine.Llama70B, "qwen-32b": engine.Qwen32B, "llama-8b": engine.Llama8B,
+		"llama-8b-l4": engine.Llama8BOnL4,
 	}
 	preset := presets[o.model]
 	if preset == nil {
-		return fmt.Errorf("-engine %q: want llama-70b, qwen-32b or llama-8b", o.model)
+		return fmt.Errorf("-engine %q: want llama-70b, qwen-32b, llama-8b or llama-8b-l4", o.model)
 	}
 	if o.replicas < 1 {
 		return fmt.Errorf("-replicas %d: want 1 or more", o.replicas)
