@@ -45,6 +45,7 @@ var components = []component{
 	{"internal/envoypolicy", adapter, nil},
 	{"internal/discovery", adapter, map[string]string{"internal/config": "a membership file is read as strictly as a configuration, by the same code"}},
 	{"internal/rollout", adapter, nil},
+	{"internal/trace", adapter, nil},
 	{"internal/telemetry", adapter, map[string]string{"extproc": "it implements extproc.Observer"}},
 
 	{"cmd/warmpath", wiring, nil},
