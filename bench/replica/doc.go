@@ -9,8 +9,9 @@
 // names. As vLLM does, it sends the response headers of a stream at once, long before the first token.
 //
 // What really happened is at GET /stats (totals) and /stats/requests (the last
-// 10,000 requests), reset by POST /stats/reset. Request headers make a replica
-// misbehave on purpose; see [Control].
+// 10,000 requests), reset by POST /stats/reset. A replica misbehaves on purpose for
+// one request by request headers ([Control]), for all by POST /control/fault
+// ([Fault]).
 //
 // Time: a request spends the front-end time and then runs in the engine of package
 // engine, in real time: queue, chunked prefill, decode steps shared by all that

@@ -17,6 +17,7 @@ type Replica struct {
 	params   Params
 	worker   *worker
 	metrics  *metrics
+	faults   *switchboard
 	counters counters
 	mux      *http.ServeMux
 	answers  atomic.Uint64
@@ -36,7 +37,7 @@ func New(p Params) (*Replica, error) {
 	if err != nil {
 		return nil, fmt.Errorf("replica %s: %w", p.Name, err)
 	}
-	r := &Replica{params: p, worker: w, release: make(chan struct{}), mux: http.NewServeMux()}
+	r := &Replica{params: p, worker: w, faults: newSwitchboard(), release: make(chan struct{}), mux: http.NewServeMux()}
 	r.metrics = newMetrics(r.modelNames()[0], w.counters)
 	r.routes()
 	return r, nil
@@ -93,8 +94,8 @@ func (r *Replica) routes() {
 	} {
 		r.mux.HandleFunc("POST "+path, r.serve(f))
 	}
-	r.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
-	r.mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
+	r.mux.HandleFunc("GET /health", r.serveHealth)
+	r.mux.HandleFunc("GET /ping", r.serveHealth)
 	r.mux.HandleFunc("GET /v1/models", r.listModels)
 	r.mux.Handle("GET /metrics", r.metrics.handler())
 	r.mux.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, 200, r.Stats()) })
@@ -104,6 +105,8 @@ func (r *Replica) routes() {
 	r.mux.HandleFunc("POST /stats/reset", func(http.ResponseWriter, *http.Request) { r.ResetStats() })
 	r.mux.HandleFunc("POST /control/release", func(http.ResponseWriter, *http.Request) { r.Release() })
 	r.mux.HandleFunc("POST /control/clear-cache", func(http.ResponseWriter, *http.Request) { r.ClearCache() })
+	r.mux.HandleFunc("GET /control/fault", r.serveFault)
+	r.mux.HandleFunc("POST /control/fault", r.serveFault)
 	r.mux.HandleFunc("/", r.serve(nil))
 }
 

@@ -45,6 +45,9 @@ func (r *Replica) answer(w http.ResponseWriter, req *http.Request, body []byte, 
 	if choose == nil {
 		return unknownPath(req)
 	}
+	if err := r.faults.suffer(req.Context(), false); err != nil {
+		return err
+	}
 	control, err := parseControl(req.Header)
 	if err != nil {
 		return badRequest(err)

@@ -189,6 +189,18 @@ func TestEngineDoesNotHurryAfterADelay(t *testing.T) {
 	})
 }
 
+// A timer that had fired when it was set anew ends no step.
+func TestStaleTimerDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := plain(t)
+		go func() {
+			_ = sleep(t.Context(), 50*time.Millisecond)
+			r.worker.tick()
+		}()
+		wantTimes(t, "tokens", complete(t.Context(), r, "p", 100, 2, true).tokens, 115, 135)
+	})
+}
+
 // A request with times of its own takes none from the engine, but is counted.
 func TestTimedRequestsRunBesideTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -205,6 +217,10 @@ func TestTimedRequestsRunBesideTheEngine(t *testing.T) {
 		_ = sleep(t.Context(), time.Second)
 		if c := r.worker.counters(); c.Running != 0 || c.GeneratedTokens != 53 {
 			t.Errorf("at the end %+v", c)
+		}
+		next := engine.NewPrompt(16, ("other" + strings.Repeat("x", 20_000))[:20_000]+text(50)+" and then", "", "")
+		if got := r.worker.lookup(next); got != 5040 {
+			t.Errorf("%d tokens of its next turn are cached, want all full blocks, 5040", got)
 		}
 	})
 }

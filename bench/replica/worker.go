@@ -27,6 +27,9 @@ type worker struct {
 	stepping bool
 	next     time.Time
 	timer    *time.Timer
+	// slowness multiplies every time; frozen lets no step begin or end.
+	slowness float64
+	frozen   bool
 }
 
 // job is a request in the engine. The handler that waits for it sees only tokens
@@ -42,11 +45,12 @@ func newWorker(p Params) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &worker{params: p.Engine, scale: p.TimeScale, engine: s, jobs: make(map[*engine.Request]*job)}, nil
+	return &worker{params: p.Engine, scale: p.TimeScale, engine: s, jobs: make(map[*engine.Request]*job), slowness: 1}, nil
 }
 
+// scaled is how long d takes here; w.mu must be held.
 func (w *worker) scaled(d time.Duration) time.Duration {
-	return time.Duration(float64(d) / w.scale)
+	return time.Duration(float64(d) * w.slowness / w.scale)
 }
 
 // capacity is the longest request, answer included, in tokens.
@@ -63,10 +67,7 @@ func (w *worker) submit(r engine.Request) (*job, error) {
 		return nil, err
 	}
 	w.jobs[&j.request] = j
-	if !w.stepping {
-		w.next = time.Now()
-		w.begin()
-	}
+	w.start()
 	return j, nil
 }
 
@@ -76,6 +77,14 @@ func (w *worker) cancel(j *job) {
 	defer w.mu.Unlock()
 	w.engine.Cancel(&j.request)
 	delete(w.jobs, &j.request)
+}
+
+// start begins a step now if none is in progress.
+func (w *worker) start() {
+	if !w.stepping && !w.frozen {
+		w.next = time.Now()
+		w.begin()
+	}
 }
 
 // begin starts the next step where the last one ended.
@@ -100,6 +109,9 @@ func (w *worker) begin() {
 func (w *worker) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.frozen || time.Now().Before(w.next) {
+		return // it fired before it was stopped; it is set again
+	}
 	step := w.engine.End()
 	w.deliver(step.Decoded)
 	w.deliver(step.First)
@@ -117,6 +129,28 @@ func (w *worker) deliver(requests []*engine.Request) {
 		case j.wake <- struct{}{}:
 		default: // its handler has not looked yet
 		}
+	}
+}
+
+// suffer applies a fault to the engine. A step that stood still ends when that
+// is over.
+func (w *worker) suffer(f Fault) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.slowness = 1
+	if f.Kind == Slow {
+		w.slowness = f.Factor
+	}
+	thaws := w.frozen && f.Kind != Hang
+	w.frozen = f.Kind == Hang
+	switch {
+	case w.frozen && w.stepping:
+		w.timer.Stop()
+	case thaws && w.stepping:
+		w.next = time.Now()
+		w.timer.Reset(0)
+	case thaws:
+		w.start()
 	}
 }
 

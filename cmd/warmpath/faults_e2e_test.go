@@ -252,7 +252,7 @@ func TestFaultsOfReplicas(t *testing.T) {
 		{name: "reset in the response", forms: []form{
 			// 502 when it breaks off while warmpath has the response's headers.
 			{name: "reset", size: 2 << 10, headers: reset("mid"), ends: "cut 502"},
-			{name: "reset stream", size: 2 << 10, stream: true, headers: reset("mid"), ends: "cut"},
+			{name: "reset stream", size: 2 << 10, stream: true, headers: reset("mid"), ends: "cut 502"},
 		}},
 		{name: "hanging", forms: []form{
 			{name: "hanging", size: 2 << 10, headers: []string{"x-replica-delay-ms", "1500"}, ends: "200"},

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -88,13 +89,16 @@ func (s *Stack) start(ctx context.Context) error {
 	return s.AwaitRouting(ctx)
 }
 
+// choosePorts takes an address of the loopback network for the stack alone: what
+// is stopped and started again finds its ports free, whatever starts meanwhile.
 func (s *Stack) choosePorts() error {
+	host := netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(64)), byte(rand.IntN(256)), byte(1 + rand.IntN(254))}).String()
 	for _, p := range []*string{&s.ports.listener, &s.ports.envoyAdmin, &s.ports.extProc, &s.ports.xds, &s.ports.admin} {
-		port, err := freePort("127.0.0.1")
+		port, err := freePort(host)
 		if err != nil {
 			return err
 		}
-		*p = fmt.Sprintf("127.0.0.1:%d", port)
+		*p = fmt.Sprintf("%s:%d", host, port)
 	}
 	s.URL = "http://" + s.ports.listener
 	return nil

@@ -65,7 +65,7 @@ func (l copilotLine) record() (r record, err error) {
 // empty.
 func innerString(member string, v jsontext.Value) (jsontext.Value, error) {
 	if v.Kind() != '"' {
-		return nil, fmt.Errorf("%s: got %s of %d bytes, want a string", member, v.Kind(), len(v))
+		return nil, fmt.Errorf("%s: got %s of %d bytes, want a string", member, kindName(v.Kind()), len(v))
 	}
 	inner, err := jsontext.AppendUnquote(nil, v)
 	if err == nil && len(inner) == 0 {

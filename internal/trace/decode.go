@@ -29,11 +29,26 @@ func decode(value []byte, v any) error {
 	if p := strings.TrimPrefix(string(wrong.JSONPointer), "/"); p != "" {
 		what = cut(p)
 	}
-	got := wrong.JSONKind.String()
+	got := kindName(wrong.JSONKind)
 	if wrong.JSONKind == '0' && len(wrong.JSONValue) > 0 {
-		got += " " + cut(string(wrong.JSONValue))
+		got = "the number " + cut(string(wrong.JSONValue))
 	}
 	return fmt.Errorf("%s: got %s, want %s", what, got, wanted(wrong.GoType))
+}
+
+// kindName names a kind of JSON values.
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	}
+	return k.String()
 }
 
 // wanted names what a Go type is decoded from.

@@ -3,12 +3,16 @@ package trace
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
 )
+
+// stream stands for the name of a source that has none.
+const stream = "the stream"
 
 // source is one file of a trace; its name is "" for a stream.
 type source struct {
@@ -132,7 +136,7 @@ func csvError(name string, r *csv.Reader, err error) error {
 	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 		return place{name, parse.StartLine}.wrap(fmt.Errorf("not CSV in column %d: %w", parse.Column, parse.Err))
 	}
-	return fmt.Errorf("%s, about byte %d: %w", orStream(name), r.InputOffset(), err)
+	return fmt.Errorf("%s, about byte %d: %w", cmp.Or(name, stream), r.InputOffset(), err)
 }
 
 // indexOf finds columns in a header.
@@ -174,7 +178,7 @@ func (in *input) open(s source) (*bufio.Reader, error) {
 	if head, _ := r.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", orStream(s.name), err)
+			return nil, fmt.Errorf("%s: %w", cmp.Or(s.name, stream), err)
 		}
 		r = bufio.NewReaderSize(z, buffer)
 	}
@@ -183,13 +187,6 @@ func (in *input) open(s source) (*bufio.Reader, error) {
 		_, _ = plain.Discard(len(head))
 	}
 	return plain, nil
-}
-
-func orStream(name string) string {
-	if name == "" {
-		return "the stream"
-	}
-	return name
 }
 
 // counter counts the bytes of an input and refuses too many of them.

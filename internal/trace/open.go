@@ -69,17 +69,13 @@ func read(in *input, name, format string, o Options) (Trace, error) {
 		return Trace{}, fmt.Errorf("read trace as %s: %w", f.name, err)
 	}
 	in.limits = o.Limits
-	b := &assembly{trace: Trace{Name: name}, limits: o.Limits}
-	if err := f.read(in, o, b); err != nil {
+	a := &assembly{trace: Trace{Name: name}, limits: o.Limits}
+	if err := f.read(in, o, a); err != nil {
 		return Trace{}, fmt.Errorf("read trace as %s: %w", f.name, err)
 	}
-	if len(b.trace.Requests) == 0 {
-		return Trace{}, fmt.Errorf("read trace as %s: %s has no request", f.name, shown(name))
+	t, err := a.finish(f)
+	if err != nil {
+		return Trace{}, fmt.Errorf("read trace as %s: %w", f.name, err)
 	}
-	if f.sessions != nil {
-		f.sessions.apply(b.trace.Requests)
-		b.note("sessions begin every %v, in the order of their names: the trace does not say when they did", f.sessions.gap)
-	}
-	b.trace.arrange()
-	return b.trace, nil
+	return t, nil
 }

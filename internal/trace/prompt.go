@@ -2,7 +2,6 @@ package trace
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -38,7 +37,7 @@ func (c *textChunker) chunks(p prompt, model string) (levels []uint64, chars int
 	c.scanner.Feed(c.body)
 	switch r := c.scanner.Finish(true); r.Kind {
 	case prefix.Text:
-		return slices.Clone(r.Levels), r.Chars, nil
+		return append([]uint64(nil), r.Levels...), r.Chars, nil
 	case prefix.None:
 		return nil, 0, nil
 	}

@@ -74,7 +74,7 @@ func (p *pythonReader) member(m *message) error {
 		return err
 	}
 	if !p.take(':') {
-		return errors.New("want :")
+		return errors.New("want a colon")
 	}
 	value, err := p.str()
 	switch key {

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -99,4 +100,17 @@ func (a *assembly) chunk(q *Request, r record) (err error) {
 
 func tooManyChunks(bound int) error {
 	return fmt.Errorf("more chunks of %d tokens than the bound of %d for the whole trace", ChunkTokens, bound)
+}
+
+// finish lays out sessions and sorts the requests.
+func (a *assembly) finish(f format) (Trace, error) {
+	if len(a.trace.Requests) == 0 {
+		return Trace{}, fmt.Errorf("%s has no request", cmp.Or(a.trace.Name, stream))
+	}
+	if f.sessions != nil {
+		f.sessions.apply(a.trace.Requests)
+		a.note("sessions begin every %v, in the order of their names: the trace does not say when they did", f.sessions.gap)
+	}
+	a.trace.arrange()
+	return a.trace, nil
 }

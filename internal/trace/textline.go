@@ -55,7 +55,7 @@ func (l textLine) record() (r record, err error) {
 		return r, missing("input")
 	case '"', '[':
 	default:
-		return r, fmt.Errorf("input: got %s of %d bytes, want a string or a list of messages", l.Input.Kind(), len(l.Input))
+		return r, fmt.Errorf("input: got %s of %d bytes, want a string or a list of messages", kindName(l.Input.Kind()), len(l.Input))
 	}
 	r = record{session: l.Session, model: l.Model, tenant: l.Tenant, prompt: prompt{json: l.Input}}
 	r.output = tokensOf(utf8.RuneCountInString(l.Output))

@@ -37,7 +37,7 @@ func scalar(member string, value jsontext.Value) (string, error) {
 	case 0:
 		return "", missing(member)
 	}
-	return "", fmt.Errorf("%s: got %s, want a number", member, value.Kind())
+	return "", fmt.Errorf("%s: got %s, want a number", member, kindName(value.Kind()))
 }
 
 // parseTime reads a number of a unit: whole ones exactly, for those since 1970

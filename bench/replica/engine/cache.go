@@ -21,8 +21,6 @@ func (s *Scheduler) Store(p Prompt) {
 	s.free(&r)
 }
 
-// ClearCache forgets what can be hit; running requests keep their blocks.
-func (s *Scheduler) ClearCache() {
-	s.blocks.clear()
-	s.stuck = false
-}
+// ClearCache forgets what can be hit; running requests keep their blocks. (What
+// did not fit before does not fit now.)
+func (s *Scheduler) ClearCache() { s.blocks.clear() }

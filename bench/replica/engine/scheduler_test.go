@@ -227,6 +227,23 @@ func TestHeadOfLineBlocks(t *testing.T) {
 	}
 }
 
+// What does not fit is tried again when its beginning can be shared.
+func TestSharedBlocksMakeRoom(t *testing.T) {
+	p := plain()
+	p.StepTokens = 300
+	s := scheduler(t, p) // 40 blocks
+	first, second := submit(t, s, 200, 50, chain("x", 20)), submit(t, s, 200, 50, chain("x", 20))
+	for range 2 {
+		s.Begin(0)
+		if s.End(); first.State() != engine.Decoding {
+			t.Fatalf("first in state %d", first.State())
+		}
+	}
+	if second.State() != engine.Decoding || second.Cached() != 190 {
+		t.Errorf("second in state %d with %d cached, want decoding with 190", second.State(), second.Cached())
+	}
+}
+
 // arrival is a request and when it comes.
 type arrival struct {
 	at time.Duration

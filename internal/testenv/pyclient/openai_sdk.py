@@ -106,7 +106,8 @@ class Chat(Case):
         self.assertEqual(final.choices[0].finish_reason, "stop")
 
     def test_stream_arrives_piece_by_piece(self):
-        headers = {"x-replica-token-ms": "50", "x-replica-tokens": "10"}
+        # 2 s in all, so that a busy client that is late still sees the difference.
+        headers = {"x-replica-token-ms": "200", "x-replica-tokens": "10"}
         started, first = time.monotonic(), None
         stream = self.client.chat.completions.create(
             model=MODEL, messages=messages("slow"), stream=True, extra_headers=headers
