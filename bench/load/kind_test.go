@@ -50,7 +50,7 @@ func TestSized(t *testing.T) {
 		{API: Completions, Model: "m"},
 		{API: Invoke},
 	} {
-		for _, size := range []int{1 << 10, 4096, 10 << 20} {
+		for _, size := range []int{1 << 10, 4096, 1 << 20} {
 			requests, err := kind.Sized(size, 3, 1)
 			if err != nil {
 				t.Fatal(err)
