@@ -2,6 +2,7 @@
 package cpu
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +21,11 @@ func Used(pid int) (time.Duration, error) {
 		return 0, fmt.Errorf("processor time of process %d: want a process id above 0", pid)
 	}
 	var t unix.Timespec
-	if err := unix.ClockGettime(clockOf(pid), &t); err != nil {
+	err := unix.ClockGettime(clockOf(pid), &t)
+	if errors.Is(err, unix.EINVAL) {
+		err = errors.New("there is none")
+	}
+	if err != nil {
 		return 0, fmt.Errorf("processor time of process %d: %w", pid, err)
 	}
 	return time.Duration(t.Nano()), nil

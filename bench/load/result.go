@@ -85,6 +85,30 @@ func (r *Result) Add(o Outcome) {
 	t.output += o.OutputTokens
 }
 
+// Merge adds what another result has gathered, as if the runs had been one, the
+// times of both in a row.
+func (r *Result) Merge(o *Result) {
+	r.Elapsed += o.Elapsed
+	r.requests += o.requests
+	r.failed += o.failed
+	for reason, n := range o.errors {
+		r.errors[reason] += n
+	}
+	r.ttft.Merge(o.ttft)
+	r.latency.Merge(o.latency)
+	for name, t := range o.replicas {
+		sum := r.replicas[name]
+		if sum == nil {
+			sum = new(tally)
+			r.replicas[name] = sum
+		}
+		sum.requests += t.requests
+		sum.prompt += t.prompt
+		sum.cached += t.cached
+		sum.output += t.output
+	}
+}
+
 // record counts what is beyond the range at its end.
 func record(h *hdrhistogram.Histogram, d time.Duration) {
 	_ = h.RecordValue(int64(min(max(d, shortest), longest))) // fails only beyond the range

@@ -101,6 +101,34 @@ func TestQuantilesAreThoseOfTheSorted(t *testing.T) {
 	})
 }
 
+// Two results merged are one of all their outcomes.
+func TestMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		outcomes := rapid.SliceOf(rapid.Custom(func(t *rapid.T) Outcome {
+			return Outcome{
+				Replica: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "replica"), Err: rapid.SampledFrom([]string{"", "", "x"}).Draw(t, "error"),
+				Latency: time.Duration(rapid.Int64Range(1, int64(time.Minute)).Draw(t, "latency")), TTFT: time.Duration(rapid.IntRange(0, 9).Draw(t, "TTFT")),
+				PromptTokens: 9, CachedTokens: rapid.IntRange(0, 9).Draw(t, "cached"), OutputTokens: 2,
+			}
+		})).Draw(t, "outcomes")
+		at := rapid.IntRange(0, len(outcomes)).Draw(t, "at")
+		one, first, second := NewResult(), NewResult(), NewResult()
+		for i, o := range outcomes {
+			one.Add(o)
+			if i < at {
+				first.Add(o)
+			} else {
+				second.Add(o)
+			}
+		}
+		one.Elapsed, first.Elapsed, second.Elapsed = 3*time.Second, time.Second, 2*time.Second
+		first.Merge(second)
+		if got, want := first.Summary(), one.Summary(); !reflect.DeepEqual(got, want) {
+			t.Errorf("merged\n got %+v\nwant %+v", got, want)
+		}
+	})
+}
+
 // What is beyond the histogram is counted at its end, not lost.
 func TestTimesBeyondTheRange(t *testing.T) {
 	r := NewResult()
