@@ -165,7 +165,7 @@ func (s *system) answers(ctx context.Context, r *running) error {
 			return err
 		}
 		if healthy != 1 {
-			return fmt.Errorf("Envoy does not know its router as healthy")
+			return errors.New("its router is not yet healthy to Envoy")
 		}
 	}
 	probe, err := (load.Kind{API: load.Chat, Model: model}).Sized(256, 1, 1)
@@ -208,7 +208,7 @@ func (s *system) stat(ctx context.Context, name string) (int, error) {
 	}
 	_, value, ok := strings.Cut(strings.TrimSpace(text), ": ")
 	if !ok {
-		return 0, fmt.Errorf("Envoy has no statistic %s", name)
+		return 0, fmt.Errorf("no statistic %s in Envoy", name)
 	}
 	return strconv.Atoi(value)
 }
