@@ -85,6 +85,11 @@ bench: build ## Measure in five minutes what routing costs: Envoy alone, a no-op
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/ ./bench/noop ./bench/sidebyside; \
 	  exec bin/sidebyside -envoy "$$envoy" -warmpath bin/warmpath -noop bin/noop -json bin/sidebyside.json $(ARGS)
 
+.PHONY: bench-peers
+bench-peers: ## The same beside other routers that know prefixes, installed from PyPI (ARGS=)
+	@tools/install-python $(PYTHON) '$(CACHE)' bench/sidebyside/peers.txt peers
+	@$(MAKE) --no-print-directory bench ARGS='-arms warmpath-prefix-aware,sglang-router,smg,vllm-router $(ARGS)'
+
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)
 	@mkdir -p $(dir $(OUT))
@@ -104,7 +109,7 @@ tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) ## Install everything
 
 .PHONY: python
 python: ## Make .tools/python, an environment with the clients that tests run
-	@tools/install-python $(PYTHON) '$(CACHE)'
+	@tools/install-python $(PYTHON) '$(CACHE)' internal/testenv/pyclient/requirements.txt python
 
 $(GOFUMPT):
 	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'

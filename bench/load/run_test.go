@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -245,11 +246,10 @@ func TestFailuresAreNamed(t *testing.T) {
 
 // After an answer of any kind the next request of the same connection is served.
 func TestWireGoesOn(t *testing.T) {
-	n := 0
+	var served atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n++
 		_, _ = io.Copy(io.Discard, r.Body)
-		switch n {
+		switch served.Add(1) {
 		case 1:
 			http.Error(w, "busy", http.StatusServiceUnavailable)
 		case 2:

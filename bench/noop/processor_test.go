@@ -85,7 +85,7 @@ func inOrder(list string) string {
 }
 
 // newWarmpath is warmpath with the defaults of its configuration.
-func newWarmpath(t *testing.T, strategy route.Strategy) *extproc.Server {
+func newWarmpath(t testing.TB, strategy route.Strategy) *extproc.Server {
 	t.Helper()
 	var members []fleet.Endpoint
 	for _, e := range endpoints {

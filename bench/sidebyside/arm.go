@@ -16,6 +16,8 @@ type arm struct {
 	router router
 	// strategy is warmpath's.
 	strategy string
+	// module is a peer's Python module.
+	module string
 	// twin is the arm that gets the same messages from Envoy and does nothing.
 	twin string
 }
@@ -28,6 +30,7 @@ const (
 	noop               // asks for the body
 	noopHeaders        // answers to the headers
 	warmpath
+	peer // in the place of Envoy: clients send to it
 )
 
 // Names that the report looks for.
@@ -36,16 +39,33 @@ const (
 	aware    = "warmpath-prefix-aware"
 )
 
-// arms are all ways, in the order of the report.
+// arms are all ways, in the order of the report. The peers route by prefix too, with
+// a tree of what they sent where (cache_aware).
 var arms = []arm{
 	{name: baseline, policy: "ROUND_ROBIN"},
 	{name: "envoy-ring-hash", policy: "RING_HASH"},
 	{name: "envoy-maglev", policy: "MAGLEV"},
 	{name: "noop-headers", router: noopHeaders},
 	{name: "noop", router: noop},
+	{name: "noop-again", router: noop, twin: "noop"}, // how far two arms are apart that are the same
 	{name: "warmpath-random", router: warmpath, strategy: "RANDOM", twin: "noop-headers"},
 	{name: "warmpath-least", router: warmpath, strategy: "LEAST_OUTSTANDING_REQUESTS", twin: "noop-headers"},
 	{name: aware, router: warmpath, strategy: "PREFIX_AWARE", twin: "noop"},
+	{name: "sglang-router", router: peer, module: "sglang_router"},
+	{name: "smg", router: peer, module: "smg"},
+	{name: "vllm-router", router: peer, module: "vllm_router"},
+}
+
+// ownArms are what is measured unless something else is asked for: all but the
+// peers, which have to be installed.
+func ownArms() string {
+	var names []string
+	for _, a := range arms {
+		if a.router != peer {
+			names = append(names, a.name)
+		}
+	}
+	return strings.Join(names, ",")
 }
 
 func armNames() []string {

@@ -56,7 +56,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.DurationVar(&o.plan.saturation, "saturation", 300*time.Millisecond, "time at saturation, for each arm and case of a round")
 	flags.Uint64Var(&o.plan.seed, "seed", 1, "makes the texts and the order of the arms")
 	sizes := flags.String("sizes", "4096,65536,1048576", "bytes of the request bodies")
-	names := flags.String("arms", strings.Join(armNames(), ","), "what is measured; "+baseline+" always is")
+	names := flags.String("arms", ownArms(), "what is measured, of "+strings.Join(armNames(), ",")+"; "+baseline+" always is")
+	flags.StringVar(&o.binaries.peers, "peers", ".tools/peers/bin/python", "the Python `interpreter` that has the peers' packages")
 	flags.StringVar(&o.json, "json", "", "write the report to this `file`")
 	flags.StringVar(&o.markdown, "markdown", "-", "write the tables to this `file`; - is standard output")
 	if err := flags.Parse(args); err != nil {
@@ -64,7 +65,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	}
 	o.command = "sidebyside"
 	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "envoy" && f.Name != "warmpath" && f.Name != "noop" { // where they are is of no interest
+		if f.Name != "envoy" && f.Name != "warmpath" && f.Name != "noop" && f.Name != "peers" { // where they are is of no interest
 			o.command += " -" + f.Name + " " + f.Value.String()
 		}
 	})
@@ -145,14 +146,14 @@ func makeReport(ctx context.Context, o options, progress io.Writer) (r report, e
 // then the figures are not what they claim to be.
 func (s *system) checkRouters(ctx context.Context, r *report) error {
 	for n, arm := range s.arms {
-		if arm.router == nil {
+		if !arm.asked() {
 			continue
 		}
 		passed, err := s.passedOver(ctx, arm)
 		if err != nil {
 			return err
 		}
-		asked, err := s.asked(ctx, arm)
+		asked, err := s.timesAsked(ctx, arm)
 		if err != nil {
 			return err
 		}

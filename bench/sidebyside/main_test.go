@@ -60,20 +60,20 @@ func testReport(t *testing.T, b binaries) {
 		t.Errorf("%d rounds, %d cases, machine %+v", r.Rounds, len(r.Cases), r.Machine)
 	}
 	for _, c := range r.Cases {
-		if len(c.Arms) != len(arms) {
-			t.Fatalf("%v: %d arms, want %d", c.testCase, len(c.Arms), len(arms))
+		if len(c.Arms) != len(o.arms) || len(c.Arms) != len(arms)-3 {
+			t.Fatalf("%v: %d arms, want %d and not the peers", c.testCase, len(c.Arms), len(arms)-3)
 		}
 		for i, a := range c.Arms {
-			if a.Name != arms[i].name || a.Sent < 8 || len(a.Failed) > 0 {
+			if a.Name != o.arms[i].name || a.Sent < 8 || len(a.Failed) > 0 {
 				t.Errorf("%v: arm %s sent %d, failed %v", c.testCase, a.Name, a.Sent, a.Failed)
 			}
-			if a.P50.Median <= 0 || a.P50.Median > a.P90.Median || a.Envoy.Median <= 0 || a.Throughput.Median <= 0 || (a.Router.Median > 0) != (arms[i].router != nothing) {
+			if a.P50.Median <= 0 || a.P50.Median > a.P90.Median || a.Envoy.Median <= 0 || a.Throughput.Median <= 0 || (a.Router.Median > 0) != (o.arms[i].router != nothing) {
 				t.Errorf("%v: figures of %+v", c.testCase, a)
 			}
 		}
 	}
-	// Five ratios for each case of three arms, and the growth of one in two cases.
-	if len(r.Criteria) != 3*4*5+2 {
+	// Five ratios for each case of four arms, and the growth of one in two cases.
+	if len(r.Criteria) != 4*4*5+2 {
 		t.Errorf("%d criteria: %+v", len(r.Criteria), r.Criteria)
 	}
 	for _, want := range []string{"## 16 KiB, model after messages", "| noop-headers |", "| warmpath-least | 1 KiB, model before messages |"} {

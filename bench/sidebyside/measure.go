@@ -63,7 +63,7 @@ func (p plan) cases() ([]testCase, error) {
 	var cases []testCase
 	for _, bytes := range p.sizes {
 		for _, last := range []bool{false, true} {
-			kind := load.Kind{API: load.Chat, Model: "llama-70b", ModelLast: last, OutputTokens: 1}
+			kind := load.Kind{API: load.Chat, Model: model, ModelLast: last, OutputTokens: 1}
 			requests, err := kind.Sized(bytes, bodies, p.seed)
 			if err != nil {
 				return nil, err

@@ -19,7 +19,10 @@ import (
 )
 
 // binaries are the programs that are measured.
-type binaries struct{ envoy, warmpath, noop string }
+type binaries struct {
+	envoy, warmpath, noop string
+	peers                 string // the Python interpreter that has their packages
+}
 
 // endpoints is the size of the pool.
 const endpoints = 7
@@ -72,7 +75,9 @@ func (s *system) start(ctx context.Context, arms []arm, connections int) (err er
 			return err
 		}
 		r.sender = load.NewWire(r.listener, connections)
-		places = append(places, r.place)
+		if r.arm.router != peer {
+			places = append(places, r.place)
+		}
 	}
 	if err := s.startEnvoy(ctx, places); err != nil {
 		return err
@@ -91,6 +96,9 @@ func freeAddress() (string, error) {
 }
 
 func (s *system) startRouter(ctx context.Context, r *running) (err error) {
+	if r.arm.router == peer {
+		return s.startPeer(r)
+	}
 	if r.extProc, err = freeAddress(); err != nil || r.arm.router == nothing {
 		return err
 	}
@@ -99,6 +107,10 @@ func (s *system) startRouter(ctx context.Context, r *running) (err error) {
 			"-endpoints", strings.Join(s.upstream.addresses, ","), "-body="+strconv.FormatBool(r.arm.router == noop))
 		return err
 	}
+	return s.startWarmpath(ctx, r)
+}
+
+func (s *system) startWarmpath(ctx context.Context, r *running) error {
 	admin, err := freeAddress()
 	if err != nil {
 		return err
@@ -147,16 +159,16 @@ func (s *system) startEnvoy(ctx context.Context, places []place) (err error) {
 
 // answers tells why an arm does not serve yet, through its router.
 func (s *system) answers(ctx context.Context, r *running) error {
-	if r.router != nil {
+	if r.asked() {
 		healthy, err := s.stat(ctx, "cluster."+r.routerName()+".membership_healthy")
 		if err != nil {
 			return err
 		}
 		if healthy != 1 {
-			return fmt.Errorf("Envoy does not know its router as healthy")
+			return errors.New("its router is not yet healthy to Envoy")
 		}
 	}
-	probe, err := (load.Kind{API: load.Chat, Model: "probe"}).Sized(256, 1, 1)
+	probe, err := (load.Kind{API: load.Chat, Model: model}).Sized(256, 1, 1)
 	if err != nil {
 		return err
 	}
@@ -180,8 +192,11 @@ func (s *system) passedOver(ctx context.Context, r *running) (int, error) {
 	return sum, nil
 }
 
-// asked is how many streams Envoy has opened to an arm's router, one a request.
-func (s *system) asked(ctx context.Context, r *running) (int, error) {
+// asked tells whether Envoy asks a router.
+func (r *running) asked() bool { return r.arm.router != nothing && r.arm.router != peer }
+
+// timesAsked is how many streams Envoy has opened to an arm's router, one a request.
+func (s *system) timesAsked(ctx context.Context, r *running) (int, error) {
 	return s.stat(ctx, "http."+r.name+".ext_proc.streams_started")
 }
 
@@ -193,7 +208,7 @@ func (s *system) stat(ctx context.Context, name string) (int, error) {
 	}
 	_, value, ok := strings.Cut(strings.TrimSpace(text), ": ")
 	if !ok {
-		return 0, fmt.Errorf("Envoy has no statistic %s", name)
+		return 0, fmt.Errorf("no statistic %s in Envoy", name)
 	}
 	return strconv.Atoi(value)
 }

@@ -22,8 +22,15 @@ type upstream struct {
 	running   sync.WaitGroup
 }
 
-// constant is a whole answer without a word in it.
-const constant = `{"object":"chat.completion","choices":[]}`
+// model is the one that is served.
+const model = "llama-70b"
+
+// What is answered: to all requests a whole answer without a word in it; to
+// whoever asks for the models, as some routers do, the model.
+const (
+	constant = `{"object":"chat.completion","choices":[]}`
+	models   = `{"object":"list","data":[{"id":"` + model + `","object":"model"}]}`
+)
 
 func startUpstream(n int) (*upstream, error) {
 	u := &upstream{}
@@ -81,9 +88,13 @@ func (a *answerer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	answer := constant
+	if r.URL.Path == "/v1/models" {
+		answer = models
+	}
 	header := w.Header()
 	header["X-Replica"] = []string{a.name}
 	header["Content-Type"] = []string{"application/json"}
-	header["Content-Length"] = []string{strconv.Itoa(len(constant))}
-	_, _ = io.WriteString(w, constant) // whoever does not read it has left
+	header["Content-Length"] = []string{strconv.Itoa(len(answer))}
+	_, _ = io.WriteString(w, answer) // whoever does not read it has left
 }
