@@ -29,8 +29,9 @@ type answer struct {
 	// decided marks the answer that carries the decision, even an empty one:
 	// then a destination header of the client's own must not stand.
 	decided bool
-	// metadataOnly leaves the headers as they are.
-	metadataOnly bool
+	// metadataOnly adds no header. steered says that the client sent the
+	// destination header itself, which is taken out all the same.
+	metadataOnly, steered bool
 	// retryOn and maxRetries switch Envoy's retries on for this request.
 	retryOn, maxRetries string
 	// bodyMode is the request body mode to change to.
@@ -101,10 +102,10 @@ func echoResponseBody(b *extprocv3.HttpBody) *extprocv3.ProcessingResponse {
 // mutation overwrites the destination header, so that a client's own value
 // never stands beside or instead of the decision.
 func (a answer) mutation() *extprocv3.HeaderMutation {
-	if !a.decided || a.metadataOnly {
+	if !a.decided || a.metadataOnly && !a.steered {
 		return nil
 	}
-	if a.destination == "" {
+	if a.destination == "" || a.metadataOnly {
 		return &extprocv3.HeaderMutation{RemoveHeaders: []string{DestinationKey}}
 	}
 	m := &extprocv3.HeaderMutation{SetHeaders: []*corev3.HeaderValueOption{overwrite(DestinationKey, a.destination)}}

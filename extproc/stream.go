@@ -217,7 +217,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	switch {
 	case s.head.full:
 		s.problem(HeadersFull)
-		a.metadataOnly = true
+		a.metadataOnly, a.steered = true, s.head.steered
 	case retry && a.destination != "":
 		a.retryOn, a.maxRetries = s.settings.retryOn, s.settings.maxRetries
 	}

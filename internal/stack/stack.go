@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/warmpath/warmpath/bench/replica"
@@ -104,17 +105,23 @@ func (s *Stack) choosePorts() error {
 	return nil
 }
 
-func (s *Stack) startReplicas() error {
+func (s *Stack) startReplicas() (err error) {
 	var hosts []string
 	for _, a := range replica.Addresses(netip.MustParseAddrPort("127.0.0.1:1"), s.options.Replicas) {
 		hosts = append(hosts, netip.MustParseAddrPort(a).Addr().String())
 	}
-	port, err := FreePort(hosts...)
-	if err != nil {
-		return err
+	for range 20 {
+		var port int
+		if port, err = FreePort(hosts...); err != nil {
+			return err
+		}
+		first := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
+		s.Replicas, err = replica.Listen(replica.Addresses(first, s.options.Replicas), s.options.Replica)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		// A process that is being started may still hold what FreePort tried.
 	}
-	first := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
-	s.Replicas, err = replica.Listen(replica.Addresses(first, s.options.Replicas), s.options.Replica)
 	return err
 }
 
