@@ -31,6 +31,8 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
+# Of bench: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+ARGS ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
 
@@ -41,7 +43,7 @@ help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
-	@printf '\nCompare two versions: make bench OUT=bin/old.txt, change, make bench OUT=bin/new.txt, make benchstat\n'
+	@printf '\nCompare two versions: make bench-micro OUT=bin/old.txt, change, make bench-micro OUT=bin/new.txt, make benchstat\n'
 
 .PHONY: build
 build: ## Build bin/warmpath
@@ -79,12 +81,22 @@ fmt: $(GOFUMPT) ## Format all Go files
 	$(GOFUMPT) -w .
 
 .PHONY: bench
-bench: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)
+bench: build ## Measure in five minutes what routing costs: Envoy alone, a no-op, warmpath (ARGS=)
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/ ./bench/noop ./bench/sidebyside; \
+	  exec bin/sidebyside -envoy "$$envoy" -warmpath bin/warmpath -noop bin/noop -json bin/sidebyside.json $(ARGS)
+
+.PHONY: bench-peers
+bench-peers: ## The same beside other routers that know prefixes, installed from PyPI (ARGS=)
+	@tools/install-python $(PYTHON) '$(CACHE)' bench/sidebyside/peers.txt peers
+	@$(MAKE) --no-print-directory bench ARGS='-arms warmpath-prefix-aware,sglang-router,smg,vllm-router $(ARGS)'
+
+.PHONY: bench-micro
+bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)
 	@mkdir -p $(dir $(OUT))
 	go test -run - -bench '$(BENCH)' -benchmem -count $(COUNT) $(HOT) | tee $(OUT)
 
 .PHONY: benchstat
-benchstat: $(BENCHSTAT) ## Compare two results of bench: OLD=, NEW=
+benchstat: $(BENCHSTAT) ## Compare two results of bench-micro: OLD=, NEW=
 	$(BENCHSTAT) $(OLD) $(NEW)
 
 OLD ?= bin/old.txt
@@ -97,7 +109,7 @@ tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) ## Install everything
 
 .PHONY: python
 python: ## Make .tools/python, an environment with the clients that tests run
-	@tools/install-python $(PYTHON) '$(CACHE)'
+	@tools/install-python $(PYTHON) '$(CACHE)' internal/testenv/pyclient/requirements.txt python
 
 $(GOFUMPT):
 	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'

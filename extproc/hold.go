@@ -52,13 +52,13 @@ func (s *stream) letGo(complete bool) []*extprocv3.ProcessingResponse {
 	for _, part := range parts {
 		s.record.BodyBytes += int64(len(part.GetBody()))
 	}
-	responses := []*extprocv3.ProcessingResponse{s.decideOn(complete, false, parts...).headersResponse()}
+	responses := []*extprocv3.ProcessingResponse{s.server.toHeaders(s.decideOn(complete, false, parts...))}
 	for _, part := range parts {
 		a := unchanged
 		if s.mode == modeDuplex {
 			a.echo = part
 		}
-		responses = append(responses, a.bodyResponse())
+		responses = append(responses, s.server.toBody(a))
 	}
 	return responses
 }

@@ -1,10 +1,14 @@
 package extproc
 
 import (
+	"strings"
+
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extprocfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // Where a decision travels: the metadata namespace and the key in it that the
@@ -23,14 +27,14 @@ const (
 // answer is what Envoy is told in the response to one message, before it is
 // put into the shape of the message's phase.
 type answer struct {
-	// destination is the comma-separated list of endpoints to try in order;
-	// empty leaves the choice to Envoy.
-	destination string
+	// choices are the endpoints to try in order; none leaves the choice to Envoy.
+	choices [route.MaxChoices]string
 	// decided marks the answer that carries the decision, even an empty one:
 	// then a destination header of the client's own must not stand.
 	decided bool
-	// metadataOnly leaves the headers as they are.
-	metadataOnly bool
+	// metadataOnly adds no header. steered says that the client sent the
+	// destination header itself, which is taken out all the same.
+	metadataOnly, steered bool
 	// retryOn and maxRetries switch Envoy's retries on for this request.
 	retryOn, maxRetries string
 	// bodyMode is the request body mode to change to.
@@ -38,6 +42,15 @@ type answer struct {
 	setBodyMode bool
 	// echo is a part of the body to hand back; nil leaves it with Envoy.
 	echo *extprocv3.HttpBody
+}
+
+// destination is the list of the endpoints as it travels.
+func (a answer) destination() string {
+	n := 0
+	for n < len(a.choices) && a.choices[n] != "" {
+		n++
+	}
+	return strings.Join(a.choices[:n], ",")
 }
 
 // unchanged lets the message pass as it is.
@@ -101,13 +114,13 @@ func echoResponseBody(b *extprocv3.HttpBody) *extprocv3.ProcessingResponse {
 // mutation overwrites the destination header, so that a client's own value
 // never stands beside or instead of the decision.
 func (a answer) mutation() *extprocv3.HeaderMutation {
-	if !a.decided || a.metadataOnly {
+	if !a.decided || a.metadataOnly && !a.steered {
 		return nil
 	}
-	if a.destination == "" {
+	if a.choices[0] == "" || a.metadataOnly {
 		return &extprocv3.HeaderMutation{RemoveHeaders: []string{DestinationKey}}
 	}
-	m := &extprocv3.HeaderMutation{SetHeaders: []*corev3.HeaderValueOption{overwrite(DestinationKey, a.destination)}}
+	m := &extprocv3.HeaderMutation{SetHeaders: []*corev3.HeaderValueOption{overwrite(DestinationKey, a.destination())}}
 	if a.retryOn != "" {
 		m.SetHeaders = append(m.SetHeaders, overwrite(retryOnHeader, a.retryOn), overwrite(maxRetriesHeader, a.maxRetries))
 	}
@@ -122,12 +135,12 @@ func overwrite(key, value string) *corev3.HeaderValueOption {
 }
 
 func (a answer) metadata() *structpb.Struct {
-	if a.destination == "" {
+	if a.choices[0] == "" {
 		return nil
 	}
 	return &structpb.Struct{Fields: map[string]*structpb.Value{
 		DestinationNamespace: structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
-			DestinationKey: structpb.NewStringValue(a.destination),
+			DestinationKey: structpb.NewStringValue(a.destination()),
 		}}),
 	}}
 }

@@ -15,7 +15,9 @@ type requestHead struct {
 	contentLength int64 // -1 when unknown
 	upgrade       bool
 	// full: with headers of ours Envoy might refuse the request.
-	full        bool
+	full bool
+	// steered: the client sent the header that names the destination.
+	steered     bool
 	traceParent string
 	traceState  string
 	requestID   string
@@ -61,6 +63,8 @@ func readHead(headers *corev3.HeaderMap, tenantHeader string) requestHead {
 			setOnce(&h.traceState, header)
 		case "x-request-id":
 			setOnce(&h.requestID, header)
+		case DestinationKey:
+			h.steered = true
 		}
 		if header.GetKey() == tenantHeader {
 			setOnce(&h.prefix.TenantHeader, header)

@@ -21,6 +21,7 @@ type Server struct {
 	settings atomic.Pointer[Settings]
 	// scanners are reused, because each keeps a buffer as long as its prefix.
 	scanners prefix.Pool
+	answers  answers
 }
 
 // New returns a server that routes by the router's current table. random

@@ -16,8 +16,8 @@ type Settings struct {
 	// TenantHeader is the request header that names the tenant, in lower case.
 	TenantHeader string
 	// BodyLimit is the largest request body in bytes that Envoy buffers for us,
-	// request_body_buffer_limit of its route. Of a larger body, or one of
-	// unknown length, only the beginning is asked for.
+	// request_body_buffer_limit of its route. A larger body, or one of
+	// unknown length, is not asked for.
 	BodyLimit int64
 	// InflateLimit bounds how many bytes of a compressed body are decompressed.
 	InflateLimit int64

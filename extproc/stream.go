@@ -2,7 +2,6 @@ package extproc
 
 import (
 	"runtime/debug"
-	"strings"
 	"time"
 
 	extprocfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
@@ -84,7 +83,7 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 	switch r := m.GetRequest().(type) {
 	case *extprocv3.ProcessingRequest_RequestHeaders:
 		if s.stage != begun {
-			return unchanged.headersResponse() // headers come once; a second decision would lose the first one's slot
+			return s.server.toHeaders(unchanged) // headers come once; a second decision would lose the first one's slot
 		}
 		s.mode, s.observed = modeBuffered, m.GetObservabilityMode()
 		if p := m.GetProtocolConfig(); p != nil {
@@ -96,13 +95,13 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 		if s.stage == holding {
 			return nil
 		}
-		return a.headersResponse()
+		return s.server.toHeaders(a)
 	case *extprocv3.ProcessingRequest_RequestBody:
 		a := s.requestBody(r.RequestBody)
 		if s.mode == modeDuplex {
 			a.echo = r.RequestBody
 		}
-		return a.bodyResponse()
+		return s.server.toBody(a)
 	case *extprocv3.ProcessingRequest_ResponseHeaders:
 		s.responseHeaders(m, r.ResponseHeaders)
 		return passResponseHeaders
@@ -213,12 +212,13 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	if decision.Reason == route.NoEndpoints {
 		s.problem(NoEndpoints)
 	}
-	a := answer{decided: true, destination: strings.Join(decision.Choices(), ",")}
+	a := answer{decided: true}
+	copy(a.choices[:], decision.Choices())
 	switch {
 	case s.head.full:
 		s.problem(HeadersFull)
-		a.metadataOnly = true
-	case retry && a.destination != "":
+		a.metadataOnly, a.steered = true, s.head.steered
+	case retry && a.choices[0] != "":
 		a.retryOn, a.maxRetries = s.settings.retryOn, s.settings.maxRetries
 	}
 	s.server.observer.Decided(&s.record)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/bench/workload"
+	"github.com/warmpath/warmpath/bench/load"
 	"github.com/warmpath/warmpath/internal/testenv"
 )
 
@@ -26,7 +26,7 @@ func small(t *testing.T) options {
 	}
 	return options{
 		warmpath: binary, envoy: testenv.Envoy(t), rate: 80, burst: 48,
-		workload: workload.Shared{Prefixes: 20, Uses: 5, PrefixChars: 16_000, SuffixChars: 800, OutputTokens: 4, Seed: 1},
+		workload: load.Shared{Prefixes: 20, Uses: 5, PrefixChars: 16_000, SuffixChars: 800, Seed: 1}, outputTokens: 4,
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/warmpath/warmpath/bench/load"
 	"github.com/warmpath/warmpath/bench/replica"
-	"github.com/warmpath/warmpath/bench/workload"
 	"github.com/warmpath/warmpath/internal/otlpsink"
 	"github.com/warmpath/warmpath/internal/stack"
 )
@@ -29,7 +29,8 @@ const (
 // options are what is shown.
 type options struct {
 	warmpath, envoy string // binaries
-	workload        workload.Shared
+	workload        load.Shared
+	outputTokens    int // of each answer
 	// rate is the requests a second of the open loop; at real speed it would be
 	// a timeScale-th of it.
 	rate float64
@@ -40,9 +41,7 @@ type options struct {
 // shared is the workload: documents of about 8,000 tokens, each asked about six
 // times, in random order. Six uses can hit the cache five times, so 83 % of the
 // shared text is the most that any routing can reach.
-var documents = workload.Shared{
-	Prefixes: 120, Uses: 6, PrefixChars: 32_000, SuffixChars: 1_600, OutputTokens: 24, Seed: 1,
-}
+var documents = load.Shared{Prefixes: 120, Uses: 6, PrefixChars: 32_000, SuffixChars: 1_600, Seed: 1}
 
 func main() {
 	warmpath := flag.String("warmpath", "bin/warmpath", "the warmpath `binary`")
@@ -50,7 +49,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o := options{warmpath: *warmpath, envoy: *envoy, workload: documents, rate: 60, burst: 48}
+	o := options{warmpath: *warmpath, envoy: *envoy, workload: documents, outputTokens: 24, rate: 60, burst: 48}
 	if err := demo(ctx, o, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
@@ -100,7 +99,12 @@ type demonstration struct {
 }
 
 func (d *demonstration) run() error {
-	requests, err := workload.SharedPrefix(d.options.workload)
+	prompts, err := d.options.workload.Prompts()
+	if err != nil {
+		return err
+	}
+	chat := load.Kind{API: load.Chat, Model: "llama-70b", Stream: true, OutputTokens: d.options.outputTokens}
+	requests, err := chat.Requests(prompts)
 	if err != nil {
 		return err
 	}
@@ -124,32 +128,32 @@ func (d *demonstration) run() error {
 }
 
 // measure sends the workload to replicas with empty caches.
-func (d *demonstration) measure(name string, requests []workload.Request) (workload.Summary, error) {
+func (d *demonstration) measure(name string, requests []load.Request) (load.Summary, error) {
 	fmt.Fprintf(d.out, "\n%s: %d requests at %.0f/s through Envoy ...\n", name, len(requests), d.options.rate)
 	d.stack.Replicas.ClearCaches()
-	result, err := d.send(requests, workload.Load{Rate: d.options.rate, Seed: 1})
+	result, err := d.send(requests, load.Load{Rate: d.options.rate, Seed: 1})
 	if err != nil {
-		return workload.Summary{}, err
+		return load.Summary{}, err
 	}
 	return result.Summary(), nil
 }
 
-func (d *demonstration) send(requests []workload.Request, load workload.Load) (workload.Result, error) {
-	client := workload.NewClient(d.stack.URL+"/v1", "llama-70b", 256, nil)
+func (d *demonstration) send(requests []load.Request, l load.Load) (*load.Result, error) {
+	client := load.NewClient(d.stack.URL, 256, nil)
 	defer client.Close()
-	return workload.Run(d.ctx, client, requests, load)
+	return load.Run(d.ctx, client, requests, l)
 }
 
 // switchUnderLoad changes the strategy while requests run and fails if one of
 // them did.
-func (d *demonstration) switchUnderLoad(requests []workload.Request) error {
+func (d *demonstration) switchUnderLoad(requests []load.Request) error {
 	type outcome struct {
-		result workload.Result
+		result *load.Result
 		err    error
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		result, err := d.send(requests, workload.Load{Rate: d.options.rate, Seed: 2})
+		result, err := d.send(requests, load.Load{Rate: d.options.rate, Seed: 2})
 		done <- outcome{result, err}
 	}()
 	err := d.stack.SetConfig(d.ctx, stack.Config{Strategy: "PREFIX_AWARE", OTLPEndpoint: d.sink.Address()})
@@ -169,13 +173,13 @@ func (d *demonstration) switchUnderLoad(requests []workload.Request) error {
 }
 
 // burst sends many requests of one prefix at once, to show the bound.
-func (d *demonstration) burst(request workload.Request) error {
+func (d *demonstration) burst(request load.Request) error {
 	n := d.options.burst
-	requests := make([]workload.Request, n)
+	requests := make([]load.Request, n)
 	for i := range requests {
 		requests[i] = request
 	}
-	result, err := d.send(requests, workload.Load{Concurrency: n})
+	result, err := d.send(requests, load.Load{Concurrency: n})
 	if err != nil {
 		return err
 	}

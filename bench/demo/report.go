@@ -5,11 +5,11 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/warmpath/warmpath/bench/workload"
+	"github.com/warmpath/warmpath/bench/load"
 	"github.com/warmpath/warmpath/internal/otlpsink"
 )
 
-func (d *demonstration) printComparison(random, aware workload.Summary) {
+func (d *demonstration) printComparison(random, aware load.Summary) {
 	w := d.out
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -30,13 +30,13 @@ func (d *demonstration) printComparison(random, aware workload.Summary) {
 
 // ceiling is the hit rate of one cache that all replicas share: of every
 // document, all uses but the first find it.
-func ceiling(shared workload.Shared) float64 {
+func ceiling(shared load.Shared) float64 {
 	document, question := float64(shared.PrefixChars), float64(shared.SuffixChars)
 	uses := float64(shared.Uses)
 	return (uses - 1) * document / (uses * (document + question))
 }
 
-func share(s workload.Summary, replica string) float64 {
+func share(s load.Summary, replica string) float64 {
 	for _, r := range s.Shares {
 		if r.Replica == replica {
 			return r.Fraction

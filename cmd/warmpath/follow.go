@@ -103,6 +103,8 @@ func (p *program) watchConfig(ctx context.Context) error {
 		effective, restart := p.config.Reload(next)
 		s, err := p.settings(effective, generation+1)
 		if err != nil {
+			p.metrics.ConfigErrors.Inc()
+			p.status.configured(generation, err)
 			p.log.Error("configuration not taken over", "error", err)
 			return
 		}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"net/http"
-
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/fleet"
@@ -25,7 +23,7 @@ func (p *program) judge(observer extproc.Observer) (extproc.Observer, error) {
 		forRouter, forEnvoy := health.Apply(set, view)
 		offer(p.updates, rollout.Membership{Router: forRouter, Envoy: forEnvoy})
 	})
-	return judging{Observer: observer, prober: p.prober, options: options.Health}, err
+	return judging{Observer: observer, prober: p.prober}, err
 }
 
 func proberOptions(h config.Health) prober.Options {
@@ -66,26 +64,27 @@ func (p *program) tellHealth(before, now health.View) {
 // judging tells the prober how requests fare.
 type judging struct {
 	extproc.Observer
-	prober  *prober.Prober
-	options health.Options
+	prober *prober.Prober
 }
 
-// Served implements extproc.Observer. That Envoy passed the chosen endpoint over
-// (r.Missed) says nothing of the endpoint: the request's route may lead to
-// another cluster.
+// Served implements extproc.Observer.
 func (j judging) Served(r *extproc.Record) {
 	j.Observer.Served(r)
-	chosen := r.Decision.Chosen
-	switch {
-	case r.Served == "" && r.Status == http.StatusServiceUnavailable && chosen != "":
-		j.prober.Report(chosen, health.Unreachable) // Envoy's own 503
-	case r.Attempts > 1 && r.Served != chosen && chosen != "" && !r.Missed:
-		j.prober.Report(chosen, health.Unreachable)
-	}
+	learn(r, j.prober.Report)
+}
+
+// learn reports what a response tells. An answer of Envoy's own (r.Served is
+// empty) tells nothing: its 503 may come from a direct response or from a full
+// circuit breaker. Neither does it that Envoy passed the chosen endpoint over
+// (r.Missed): the request's route may lead to another cluster.
+func learn(r *extproc.Record, report func(address string, s health.Signal)) {
 	if r.Served == "" {
 		return
 	}
-	if signal, tells := j.options.SignalOf(r.Status); tells {
-		j.prober.Report(r.Served, signal)
+	if chosen := r.Decision.Chosen; r.Attempts > 1 && r.Served != chosen && chosen != "" && !r.Missed {
+		report(chosen, health.Unreachable)
+	}
+	if signal, tells := health.SignalOf(r.Status); tells {
+		report(r.Served, signal)
 	}
 }

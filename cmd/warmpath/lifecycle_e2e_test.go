@@ -44,6 +44,57 @@ func TestShutdownWithOpenStreams(t *testing.T) {
 	}
 }
 
+// warmpath says that it serves when it has a membership, and no longer once it is
+// to end.
+func TestHealthTellsTheTruth(t *testing.T) {
+	t.Parallel()
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2})
+	is := func(want bool) {
+		t.Helper()
+		if got, err := s.Serving(t.Context()); got != want || err != nil {
+			t.Errorf("serving: %v (%v), want %v", got, err, want)
+		}
+	}
+	is(true)
+	if err := s.Warmpath.Stop(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WriteRawEndpoints("endpoints: ["); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.StartWarmpath(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	is(false)
+	if err := s.WriteEndpoints(stack.Endpoints(s.Replicas.Addresses()...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Await(t.Context(), "warmpath to serve", func() error {
+		if got, err := s.Serving(t.Context()); !got || err != nil {
+			return fmt.Errorf("serving: %v (%v)", got, err)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Warmpath.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for refused := false; !s.Warmpath.Ended(); {
+		serving, err := s.Serving(t.Context())
+		switch {
+		case err != nil:
+			if !refused {
+				t.Fatalf("it went without a word: %v", err)
+			}
+			return
+		case !serving:
+			refused = true
+		}
+	}
+	t.Error("it ended and never said that it does not serve")
+}
+
 // A signal in the first moments is a clean end too.
 func TestSignalAtTheStart(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/warmpath/warmpath/internal/admin"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // listen opens all listeners before anything is served, so that a taken port
@@ -55,10 +56,19 @@ func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 	grpc_health_v1.RegisterHealthServer(server, p.health)
 	p.serveGRPC(ctx, group, server, p.listeners.extProc, func() {
 		p.health.Shutdown()
+		p.log.Info("warmpath stops serving", "outstanding", outstanding(p.router))
 		notice := time.NewTimer(noticeTime)
 		defer notice.Stop()
 		<-notice.C
 	})
+}
+
+// outstanding is the sum of all endpoints' loads.
+func outstanding(r *route.Router) (sum int64) {
+	for _, c := range r.Loads().Snapshot() {
+		sum += c.Outstanding
+	}
+	return sum
 }
 
 func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {

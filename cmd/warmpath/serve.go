@@ -187,7 +187,7 @@ func (p *program) run(ctx context.Context) error {
 			p.log.Warn("last traces were not exported", "error", err)
 		}
 	}
-	p.log.Info("warmpath ends", "outstanding", p.status.outstanding())
+	p.log.Info("warmpath ends")
 	return err
 }
 

@@ -69,15 +69,6 @@ func (s *status) ready() error {
 	return nil
 }
 
-// outstanding is the sum of all endpoints' loads.
-func (s *status) outstanding() int64 {
-	var sum int64
-	for _, c := range s.p.router.Loads().Snapshot() {
-		sum += c.Outstanding
-	}
-	return sum
-}
-
 // statusValue is the JSON of /status.
 type statusValue struct {
 	Version      string           `json:"version"`

@@ -38,9 +38,6 @@ type Options struct {
 	// doubles with every ejection that follows within MaxBackoff of the return.
 	// The first one with probes has no such time: good probes end it.
 	MinBackoff, MaxBackoff time.Duration
-	// Count500 counts status 500 as a failure like 502, 503 and 504. Engines
-	// also give it for one request that they cannot digest.
-	Count500 bool
 	// SlowStart is how long the weight of an endpoint rises that is new or has
 	// come back, from MinFraction of it; 0 means that it has all at once.
 	SlowStart   time.Duration

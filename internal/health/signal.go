@@ -17,12 +17,10 @@ const (
 	// Unreachable means that a connection to it failed or was reset before the
 	// response, so that Envoy tried another endpoint.
 	Unreachable
-	// Missed means that Envoy sent a request elsewhere that was meant for it.
-	Missed
 )
 
 var signalNames = [...]string{
-	Answered: "answered", ServerError: "server error", Unreachable: "unreachable", Missed: "missed",
+	Answered: "answered", ServerError: "server error", Unreachable: "unreachable",
 }
 
 // String returns the signal in words.
@@ -35,12 +33,13 @@ func (s Signal) String() string {
 
 // SignalOf returns what the status of an endpoint's response tells, and false
 // when it tells nothing: a refusal (4xx) shows neither that the endpoint can
-// serve nor that it cannot, and so does a 500 that is not counted.
-func (o Options) SignalOf(status int) (Signal, bool) {
+// serve nor that it cannot, and so does a 500, which engines also give for one
+// request that they cannot digest.
+func SignalOf(status int) (Signal, bool) {
 	switch {
 	case status >= 200 && status < 400:
 		return Answered, true
-	case status == 502, status == 503, status == 504, status == 500 && o.Count500:
+	case status == 502, status == 503, status == 504:
 		return ServerError, true
 	default:
 		return Answered, false

@@ -10,6 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
 )
 
 // Status is the part of warmpath's /status that users of a stack look at.
@@ -136,6 +140,17 @@ func (s *Stack) EnvoyKnows(ctx context.Context, n int) error {
 		return fmt.Errorf("want %d endpoints in Envoy, it says %q", n, body)
 	}
 	return nil
+}
+
+// Serving asks warmpath's gRPC health service, as Envoy does.
+func (s *Stack) Serving(ctx context.Context) (bool, error) {
+	connection, err := grpc.NewClient(s.ports.extProc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return false, err
+	}
+	defer connection.Close()
+	r, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+	return r.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING, err
 }
 
 // EnvoyAdmin gets a path of Envoy's admin interface.

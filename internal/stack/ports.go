@@ -12,8 +12,8 @@ import (
 // a moment later.
 const firstPort, lastPort = 10240, 32000
 
-// freePort returns a port on which every one of the hosts can listen now.
-func freePort(hosts ...string) (int, error) {
+// FreePort returns a port on which every one of the hosts can listen now.
+func FreePort(hosts ...string) (int, error) {
 	var errs []error
 	for range 100 {
 		port := firstPort + rand.IntN(lastPort-firstPort)

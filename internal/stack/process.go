@@ -23,9 +23,9 @@ type Process struct {
 	err    error         // how it ended, set before done is closed
 }
 
-// start runs a program with extra environment variables. The program does not
+// StartProcess runs a program with extra environment variables. The program does not
 // get the terminal's signals: whoever started it ends it.
-func start(name string, env []string, command ...string) (*Process, error) {
+func StartProcess(name string, env []string, command ...string) (*Process, error) {
 	p := &Process{name: name, cmd: exec.Command(command[0], command[1:]...), output: new(buffer), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
@@ -89,9 +89,9 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// await polls until ready returns nil. It gives up when ctx ends or the process
+// Await polls until ready returns nil. It gives up when ctx ends or the process
 // does, with the last reason and what the process printed.
-func (p *Process) await(ctx context.Context, ready func() error) error {
+func (p *Process) Await(ctx context.Context, ready func() error) error {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for {

@@ -51,7 +51,7 @@ func play(role string) int {
 
 func startRole(t *testing.T, role string) *Process {
 	t.Helper()
-	p, err := start(role, []string{roleVariable + "=" + role}, os.Args[0])
+	p, err := StartProcess(role, []string{roleVariable + "=" + role}, os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 func TestStopAsks(t *testing.T) {
 	p := startRole(t, "obey")
-	if err := p.await(within(t, 10*time.Second), printed(p, "ready")); err != nil {
+	if err := p.Await(within(t, 10*time.Second), printed(p, "ready")); err != nil {
 		t.Fatal(err)
 	}
 	if p.Ended() || p.PID() == os.Getpid() {
@@ -98,7 +98,7 @@ func TestStopAsks(t *testing.T) {
 
 func TestStopKillsInTheEnd(t *testing.T) {
 	p := startRole(t, "ignore")
-	if err := p.await(within(t, 10*time.Second), printed(p, "ready")); err != nil {
+	if err := p.Await(within(t, 10*time.Second), printed(p, "ready")); err != nil {
 		t.Fatal(err)
 	}
 	err := p.Stop(50 * time.Millisecond)
@@ -123,20 +123,20 @@ func TestAwaitGivesUp(t *testing.T) {
 	never := func() error { return errors.New("not yet") }
 
 	p := startRole(t, "fail")
-	err := p.await(within(t, 10*time.Second), never)
+	err := p.Await(within(t, 10*time.Second), never)
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no luck today") {
 		t.Errorf("a program that failed: %v, want its status and its words", err)
 	}
 
 	p = startRole(t, "obey")
-	err = p.await(within(t, 50*time.Millisecond), never)
+	err = p.Await(within(t, 50*time.Millisecond), never)
 	if err == nil || !strings.Contains(err.Error(), "not yet") {
 		t.Errorf("a program that is not ready: %v, want the last reason", err)
 	}
 }
 
 func TestStartFails(t *testing.T) {
-	if _, err := start("nothing", nil, "/does/not/exist"); err == nil || !strings.Contains(err.Error(), "start nothing") {
+	if _, err := StartProcess("nothing", nil, "/does/not/exist"); err == nil || !strings.Contains(err.Error(), "start nothing") {
 		t.Errorf("error %v, want what was started", err)
 	}
 }
@@ -152,7 +152,7 @@ func TestOutputKeepsTheEnd(t *testing.T) {
 
 func TestFreePort(t *testing.T) {
 	hosts := []string{"127.0.0.1", "127.0.0.2"}
-	port, err := freePort(hosts...)
+	port, err := FreePort(hosts...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestFreePort(t *testing.T) {
 	if err := listenOn(port, hosts[:1]); err != nil {
 		t.Errorf("port %d on %s: %v", port, hosts[0], err)
 	}
-	if _, err := freePort("192.0.2.1"); err == nil || !strings.Contains(err.Error(), "100 tries") {
+	if _, err := FreePort("192.0.2.1"); err == nil || !strings.Contains(err.Error(), "100 tries") {
 		t.Errorf("an address of another machine: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/warmpath/warmpath/bench/replica"
@@ -94,7 +95,7 @@ func (s *Stack) start(ctx context.Context) error {
 func (s *Stack) choosePorts() error {
 	host := netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(64)), byte(rand.IntN(256)), byte(1 + rand.IntN(254))}).String()
 	for _, p := range []*string{&s.ports.listener, &s.ports.envoyAdmin, &s.ports.extProc, &s.ports.xds, &s.ports.admin} {
-		port, err := freePort(host)
+		port, err := FreePort(host)
 		if err != nil {
 			return err
 		}
@@ -104,17 +105,23 @@ func (s *Stack) choosePorts() error {
 	return nil
 }
 
-func (s *Stack) startReplicas() error {
+func (s *Stack) startReplicas() (err error) {
 	var hosts []string
 	for _, a := range replica.Addresses(netip.MustParseAddrPort("127.0.0.1:1"), s.options.Replicas) {
 		hosts = append(hosts, netip.MustParseAddrPort(a).Addr().String())
 	}
-	port, err := freePort(hosts...)
-	if err != nil {
-		return err
+	for range 20 {
+		var port int
+		if port, err = FreePort(hosts...); err != nil {
+			return err
+		}
+		first := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
+		s.Replicas, err = replica.Listen(replica.Addresses(first, s.options.Replicas), s.options.Replica)
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+		// A process that is being started may still hold what FreePort tried.
 	}
-	first := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
-	s.Replicas, err = replica.Listen(replica.Addresses(first, s.options.Replicas), s.options.Replica)
 	return err
 }
 
@@ -122,15 +129,15 @@ func (s *Stack) startReplicas() error {
 // not wait until requests are decided: see [Stack.AwaitRouting].
 func (s *Stack) StartWarmpath(ctx context.Context) (err error) {
 	command := append(append([]string(nil), s.options.Warmpath...), "serve", s.configPath())
-	if s.Warmpath, err = start("warmpath", s.options.WarmpathEnv, command...); err != nil {
+	if s.Warmpath, err = StartProcess("warmpath", s.options.WarmpathEnv, command...); err != nil {
 		return err
 	}
-	return s.Warmpath.await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/healthz") })
+	return s.Warmpath.Await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/healthz") })
 }
 
 // AwaitRouting waits until warmpath decides requests.
 func (s *Stack) AwaitRouting(ctx context.Context) error {
-	return s.Warmpath.await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/readyz") })
+	return s.Warmpath.Await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/readyz") })
 }
 
 // StartEnvoy starts Envoy and waits until it has the endpoints.
@@ -148,11 +155,11 @@ func (s *Stack) StartEnvoy(ctx context.Context) error {
 	if err := os.WriteFile(path, bootstrap, 0o600); err != nil {
 		return err
 	}
-	s.Envoy, err = start("envoy", nil, s.options.Envoy, "-c", path, "--disable-hot-restart", "--concurrency", "2", "-l", "warning")
+	s.Envoy, err = StartProcess("envoy", nil, s.options.Envoy, "-c", path, "--disable-hot-restart", "--concurrency", "2", "-l", "warning")
 	if err != nil {
 		return err
 	}
-	return s.Envoy.await(ctx, func() error {
+	return s.Envoy.Await(ctx, func() error {
 		if err := expectOK(ctx, "http://"+s.ports.envoyAdmin+"/ready"); err != nil {
 			return err
 		}

@@ -348,7 +348,7 @@ func TestFailedRequestsEject(t *testing.T) {
 			p.Report(address(0), health.Unreachable)
 			p.Report(address(1), health.ServerError)
 			p.Report(address(1), health.Answered)
-			p.Report("10.9.9.9:1", health.Missed)
+			p.Report("10.9.9.9:1", health.Unreachable)
 		}
 		time.Sleep(collectDelay)
 		p.expect(t, "uhhh")
@@ -357,7 +357,7 @@ func TestFailedRequestsEject(t *testing.T) {
 		}
 		time.Sleep(2 * time.Second)
 		p.expect(t, "hhhh")
-		p.Report(address(0), health.Missed)
+		p.Report(address(0), health.Unreachable)
 		time.Sleep(collectDelay)
 		p.expect(t, "hhhh")
 	})

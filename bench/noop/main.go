@@ -1,0 +1,60 @@
+// Command noop is an ext_proc server that decides nothing: what any server must
+// cost that gets the same messages from Envoy as warmpath and answers them in the
+// same form. The difference to it is what warmpath's own work costs.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/warmpath/warmpath/envoy"
+)
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:9002", "the `address` to serve on")
+	endpoints := flag.String("endpoints", "", "the pool's endpoints, `host:port,...`")
+	body := flag.Bool("body", true, "ask for the request's body, as PREFIX_AWARE does")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, *listen, strings.Split(*endpoints, ","), *body); err != nil {
+		fmt.Fprintln(os.Stderr, "noop:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(ctx context.Context, address string, endpoints []string, body bool) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	server := newGRPCServer()
+	extprocv3.RegisterExternalProcessorServer(server, newProcessor(endpoints, body))
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	stop := context.AfterFunc(ctx, server.Stop)
+	defer stop()
+	return server.Serve(listener)
+}
+
+// newGRPCServer has the options of warmpath's own: cmd/warmpath/listen.go.
+func newGRPCServer() *grpc.Server {
+	return grpc.NewServer(
+		grpc.MaxRecvMsgSize(envoy.BodyLimit+1<<20),
+		grpc.WaitForHandlers(true),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+	)
+}

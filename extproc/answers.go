@@ -1,0 +1,63 @@
+package extproc
+
+import (
+	"sync"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+)
+
+// answers keeps the messages that were made of answers. The same few are given
+// again and again, and making one takes 20 allocations; a finished message never
+// changes, so any number of streams may send it.
+type answers struct {
+	mu   sync.RWMutex
+	made map[phased]*extprocv3.ProcessingResponse
+}
+
+// phased is an answer to the message of one phase.
+type phased struct {
+	answer
+	body bool // request_body; otherwise request_headers
+}
+
+// maxAnswers bounds the memory, about 1 KiB each. All orders of three of seven
+// endpoints are 210; where there are so many that it overflows, it helps little.
+const maxAnswers = 4096
+
+// message returns the message of an answer. One with a part of a body is not
+// kept.
+func (s *answers) message(p phased) *extprocv3.ProcessingResponse {
+	if p.echo != nil {
+		return p.message()
+	}
+	s.mu.RLock()
+	m, ok := s.made[p]
+	s.mu.RUnlock()
+	if ok {
+		return m
+	}
+	m = p.message()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == nil || len(s.made) >= maxAnswers {
+		s.made = make(map[phased]*extprocv3.ProcessingResponse)
+	}
+	s.made[p] = m
+	return m
+}
+
+func (p phased) message() *extprocv3.ProcessingResponse {
+	if p.body {
+		return p.bodyResponse()
+	}
+	return p.headersResponse()
+}
+
+// toHeaders and toBody answer the messages of these phases.
+func (s *Server) toHeaders(a answer) *extprocv3.ProcessingResponse {
+	return s.answers.message(phased{answer: a})
+}
+
+func (s *Server) toBody(a answer) *extprocv3.ProcessingResponse {
+	return s.answers.message(phased{answer: a, body: true})
+}
