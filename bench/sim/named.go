@@ -5,12 +5,18 @@ import (
 	"strings"
 
 	"github.com/warmpath/warmpath/bench/replica/engine"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // Named makes a policy by its name.
 func Named(name string, p engine.Params) Maker {
 	cache := p.KVTokens
 	switch {
+	case name == "own":
+		return NewOwn(route.Policy{Strategy: route.PrefixAware})
+	case strings.HasPrefix(name, "prefix:"):
+		n, _ := strconv.Atoi(name[7:])
+		return NewOwn(route.Policy{Strategy: route.PrefixAware, PrefixLength: n})
 	case name == "random":
 		return NewRandom
 	case name == "rr":
@@ -31,6 +37,7 @@ func Named(name string, p engine.Params) Maker {
 		return NewOracle(1.25)
 	case strings.HasPrefix(name, "auto"):
 		return func(_, routers int) Policy {
+			cache := cache
 			o := protoOptions{alpha: 2, window: 500, maxLvl: 512, rate: 1 / p.PrefillToken.Seconds(), a: 10, eps: 0.02, spill: 0.5, rho: 1, routers: routers}
 			if routers > 1 {
 				o.spill = 2
@@ -61,6 +68,10 @@ func Named(name string, p engine.Params) Maker {
 					o.nokset = true
 				case "floor":
 					o.floor = x
+				case "leaky":
+					o.leaky = true
+				case "tab":
+					cache = int(float64(cache) * x)
 				case "b1":
 					o.b1 = x
 				case "b2":
@@ -72,6 +83,9 @@ func Named(name string, p engine.Params) Maker {
 				case "rate":
 					o.rate *= x
 				}
+			}
+			if o.b1 == 0 {
+				o.b1, o.b2 = 2, 32
 			}
 			return newProto(o, cache/ChunkTokens*9/10)
 		}

@@ -29,6 +29,8 @@ type protoOptions struct {
 	nokset  bool
 	b1, b2  float64
 	floor   float64
+	leaky   bool
+	table2  float64
 }
 
 type proto struct {
@@ -42,6 +44,7 @@ type proto struct {
 	pending map[int]float64
 	own     map[*Job]float64
 	byID    map[int]int
+	until   map[int]time.Duration
 	homesN  map[uint64]int
 }
 
@@ -51,7 +54,7 @@ type heatCell struct {
 }
 
 func newProto(o protoOptions, blocks int) *proto {
-	return &proto{o: o, heat: make(map[uint64]*heatCell), seen: residency{blocks: blocks}, pending: make(map[int]float64), own: make(map[*Job]float64)}
+	return &proto{o: o, heat: make(map[uint64]*heatCell), seen: residency{blocks: blocks}, pending: make(map[int]float64), own: make(map[*Job]float64), until: make(map[int]time.Duration)}
 }
 
 func (p *proto) Members(now time.Duration, m []Member) {
@@ -197,7 +200,7 @@ func (p *proto) Pick(now time.Duration, q *Query) Choice {
 			best = order[0]
 		}
 	} else {
-		best, pos = p.cheapest(q.Job, order, k, bound, mean, hot)
+		best, pos = p.cheapest(now, q.Job, order, k, bound, mean, hot)
 	}
 	r := p.members[best].Replica
 	if p.o.table || p.o.cost {
@@ -205,6 +208,7 @@ func (p *proto) Pick(now time.Duration, q *Query) Choice {
 		u := float64(q.Job.Tokens - m*ChunkTokens)
 		p.own[q.Job] = u
 		p.pending[r] += u
+		p.until[r] = max(now, p.until[r]) + time.Duration(u/p.o.rate*1e9)
 		p.seen.touch(r, q.Job.Chunks)
 	}
 	c := p.take(r)
@@ -215,7 +219,7 @@ func (p *proto) Pick(now time.Duration, q *Query) Choice {
 	return c
 }
 
-func (p *proto) cheapest(j *Job, order []int, k int, bound, mean float64, hot int) (best, pos int) {
+func (p *proto) cheapest(now time.Duration, j *Job, order []int, k int, bound, mean float64, hot int) (best, pos int) {
 	best = -1
 	lowest := math.Inf(1)
 	anyRoom := false
@@ -239,7 +243,11 @@ func (p *proto) cheapest(j *Job, order []int, k int, bound, mean float64, hot in
 			m = hot * ChunkTokens
 		}
 		u := max(length-float64(m), 1)
-		c := p.pending[r]/p.o.rate + (1+p.o.rho)*u/p.o.rate + p.o.eps
+		wait := p.pending[r] / p.o.rate
+		if p.o.leaky {
+			wait = max(p.until[r]-now, 0).Seconds()
+		}
+		c := wait + (1+p.o.rho)*u/p.o.rate + p.o.eps
 		c *= (l + p.o.a) / (mean + p.o.a)
 		if i >= k && float64(m) < 0.25*length {
 			c += p.o.spill*min(float64(i-k+1), 2)*length/p.o.rate + 0.001*float64(i-k+1) + p.o.leave

@@ -64,8 +64,13 @@ const (
 	MaxPrefixLength     = 65536
 	DefaultPrefixLength = 4096
 
+	// LevelChars is the distance of two levels of a key, as in package prefix.
+	LevelChars = 256
+
 	MinConcurrencyThreshold = 1
 	MaxConcurrencyThreshold = 1024
+	// AutoPrefixLength finds the length for each prefix by itself.
+	AutoPrefixLength = 0
 	// AutoConcurrencyThreshold lets the bound follow the mean load: see autoBound.
 	AutoConcurrencyThreshold = 0
 )
