@@ -45,7 +45,7 @@ func (p *own) Pick(now time.Duration, q *Query) Choice {
 	r := route.Request{Key: q.Job.Whole, Keyed: true, Random: q.Random, Now: int64(now)}
 	if p.policy.PrefixLength == route.AutoPrefixLength {
 		r.Levels = q.Job.Chunks[:min(len(q.Job.Chunks), 512)]
-		r.Chars = min(q.Job.Tokens*4, 512*route.LevelChars)
+		r.Chars = q.Job.Tokens * 4
 	} else {
 		r.Key = q.Job.key(p.tokens)
 	}

@@ -33,6 +33,9 @@ const (
 	// calm is added to outstanding requests before they are compared: with few,
 	// one more or less means nothing.
 	calm = 10
+	// sharedBy divided by the recent requests that have a hot prefix is the part of
+	// its prefill that one of them has to pay.
+	sharedBy = 8
 	// warmShare is the share of a prompt from which on an endpoint counts as warm.
 	warmShare = 0.25
 	// strayAlone and strayTogether are what it costs to leave the homes for an
@@ -53,6 +56,8 @@ type auto struct {
 	key    uint64  // of the level that chose the last of them
 	depth  int     // that level, in characters; 0 is the whole prompt
 	share  float64 // of the recent requests, at that level
+	hot    int     // characters of the prompt whose requests need several homes
+	heat   float64 // recent requests that begin with these
 	length int     // of the prompt, in characters
 	second int     // the first of the key's order that is no home, or -1
 
@@ -122,7 +127,7 @@ func (t *Table) autoPrefix(d Decision, r Request, threshold int) (Decision, load
 // walk finds the homes, and what each candidate has served of the prompt. It
 // returns how many levels it has looked at.
 func (a *auto) walk() (n int) {
-	total := a.m.Begin()
+	total := max(a.m.Begin(), 4*float64(len(a.t.candidates)))
 	a.homes = len(a.t.candidates)
 	if len(a.request.Levels) == 0 {
 		a.visit(0, a.request.Key, total, 0, 1)
@@ -155,8 +160,11 @@ func (a *auto) visit(depth int, key uint64, total float64, before, level int32) 
 		return
 	}
 	share := heat / total
-	want := int(math.Ceil(share * float64(len(a.t.candidates))))
-	if want = max(want, 1); want < a.homes || before == 0 {
+	want := max(int(math.Ceil(share*float64(len(a.t.candidates)))), 1)
+	if want > 1 {
+		a.hot, a.heat = int(level)*LevelChars, heat
+	}
+	if want < a.homes || before == 0 {
 		want = min(want, a.homes)
 		a.t.index.Select(key, a.s.order[:a.homes], want)
 		a.homes, a.key, a.depth, a.share = want, key, depth, share
@@ -233,7 +241,7 @@ func (a *auto) cheapest() (best int, reason Reason) {
 // cost is what the request costs at a candidate, in seconds.
 func (a *auto) cost(i int) float64 {
 	c := &a.t.candidates[i]
-	cold := float64(max(a.length-a.warm(i), 1)) / charsPerSecond
+	cold := a.cold(i) / charsPerSecond
 	wait := float64(a.m.Wait(c.id, a.request.Now)) / 1e9
 	load := float64(c.counter.Outstanding()) * c.perSpeed
 	cost := (wait + (coldWeight*cold+fixedCost)*c.perSpeed) * (load + calm) / (a.mean + calm)
@@ -247,10 +255,33 @@ func (a *auto) cost(i int) float64 {
 	return cost
 }
 
-// warm is how many characters of the prompt a candidate has served.
-func (a *auto) warm(i int) int { return min(int(a.s.matched[i])*LevelChars, a.length) }
+// cold is how many characters there are to prefill at a candidate. What is hot is
+// prefilled for all who will have it, so at a home it counts for a part only.
+func (a *auto) cold(i int) float64 {
+	warm := a.warm(i)
+	cold := float64(max(a.length-warm, 1))
+	if hot := min(a.hot, a.length) - warm; hot > 0 && a.s.home[i] && a.heat > sharedBy {
+		cold -= float64(hot) * (1 - sharedBy/a.heat)
+	}
+	return cold
+}
 
-func (a *auto) isWarm(i int) bool { return float64(a.warm(i)) >= warmShare*float64(a.length) }
+// warm is how many characters of the prompt a candidate has served. Of one that
+// goes on behind the last level it is taken to have served the rest too.
+func (a *auto) warm(i int) int {
+	if a.s.matched[i] == affinity.MaxLevels {
+		return a.length
+	}
+	return min(int(a.s.matched[i])*LevelChars, a.length)
+}
+
+// isWarm reports whether a candidate has served a good part of what is behind the
+// hot beginning, which is or soon will be warm everywhere.
+func (a *auto) isWarm(i int) bool {
+	hot := min(a.hot, a.length)
+	warm := a.warm(i) - hot
+	return warm > 0 && float64(warm) >= warmShare*float64(a.length-hot)
+}
 
 // rank is 0 for a home, 1 for the next of the key's order.
 func (a *auto) rank(i int) int {
