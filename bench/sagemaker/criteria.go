@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // criterion is what the announcement promises, or what its figures follow from, and
@@ -85,5 +86,6 @@ func (c criterion) String() string {
 	if c.AtLeast {
 		sign = "≥"
 	}
-	return fmt.Sprintf("%.1f %s (%s %g)", c.Value, c.Unit, sign, c.Bound)
+	value := strings.TrimSpace(fmt.Sprintf("%.1f %s", c.Value, c.Unit))
+	return fmt.Sprintf("%s (%s %g)", value, sign, c.Bound)
 }

@@ -69,8 +69,10 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		case "envoy", "warmpath", "json", "markdown": // where they are is of no interest
 		case "short":
 			o.command += " -short"
+		case "only":
+			o.command += fmt.Sprintf(" -only %q", o.only)
 		default:
-			o.command += fmt.Sprintf(" -%s %q", f.Name, f.Value)
+			o.command += " -" + f.Name + " " + f.Value.String()
 		}
 	})
 	if *rounds < 0 || !(*speed >= 0) || !(*rate >= 0) {
