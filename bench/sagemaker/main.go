@@ -56,8 +56,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "makes the texts, the times and the order of the strategies")
 	flags.StringVar(&o.json, "json", "", "write the report to this `file`")
 	flags.StringVar(&o.markdown, "markdown", "-", "write the tables to this `file`; - is standard output")
-	rounds := flags.Int("rounds", 0, "rounds of all configurations; 0 is 3, or 1 of the short form")
-	speed := flags.Float64("speed", 0, "how much faster than real the replicas are; 0 is 5, or 20 of the short form")
+	rounds := flags.Int("rounds", 0, "rounds of all configurations; 0 is 2, or 1 of the short form")
+	speed := flags.Float64("speed", 0, "how much faster than real the replicas are; 0 is 4, or 20 of the short form")
 	flags.StringVar(&o.only, "only", "", "measure only configurations whose description contains this `text`, as \"long, open\"")
 	rate := flags.Float64("long-rate", 0, "requests a simulated second of the long workload's open loop; 0 is the default")
 	if err := flags.Parse(args); err != nil {
