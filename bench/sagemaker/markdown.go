@@ -60,14 +60,26 @@ func (c *configurationReport) write(b *strings.Builder) {
 			percent(s.HitRate), s.P50, s.P90, s.P99, s.Throughput,
 			change(s.P50Change), change(s.P90Change), change(s.ThroughputChange), s.BusiestOverMean.Text("%.2f"))
 	}
-	p := c.published
-	fmt.Fprintf(b, "| published | | 0 | %g → %g | | | | | %s | %s | %s | |\n", p.HitRate[0], p.HitRate[1],
-		interval(p.P50), interval(p.P90), interval(p.Throughput))
+	c.writePublished(b)
 	for _, s := range c.Strategies {
 		for _, reason := range slices.Sorted(maps.Keys(s.Failed)) {
 			fmt.Fprintf(b, "\n%s: %d requests failed: %s.\n", s.Name, s.Failed[reason], reason)
 		}
 	}
+}
+
+// writePublished writes the row of the announcement: times to first token, and the
+// throughput that a closed loop finds. An open loop gets what it asks for.
+func (c *configurationReport) writePublished(b *strings.Builder) {
+	p50, p90, throughput := "", "", ""
+	if c.Stream {
+		p50, p90 = interval(c.published.P50), interval(c.published.P90)
+	}
+	if !c.Open {
+		throughput = interval(c.published.Throughput)
+	}
+	fmt.Fprintf(b, "| published | | 0 | %g → %g | | | | | %s | %s | %s | |\n",
+		c.published.HitRate[0], c.published.HitRate[1], p50, p90, throughput)
 }
 
 func (s sharesReport) write(b *strings.Builder) {
