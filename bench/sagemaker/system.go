@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -73,18 +74,15 @@ func (s *system) atOnce() *load.Client {
 // passedOver is how many requests Envoy has routed without warmpath, because that
 // was too slow or not there.
 func (s *system) passedOver(ctx context.Context) (int, error) {
-	text, err := s.stack.EnvoyAdmin(ctx, `/stats?filter=^http\.llm\.ext_proc\.(failure_mode_allowed|message_timeouts|streams_failed)$`)
+	const name = "http.llm.ext_proc.failure_mode_allowed"
+	text, err := s.stack.EnvoyAdmin(ctx, "/stats?filter=^"+regexp.QuoteMeta(name)+"$")
 	if err != nil {
 		return 0, err
 	}
-	sum := 0
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		n, err := strconv.Atoi(value)
-		if err != nil {
-			return 0, fmt.Errorf("Envoy's statistic %s: %w", name, err)
-		}
-		sum += n
+	_, value, _ := strings.Cut(strings.TrimSpace(string(text)), ": ")
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		return 0, fmt.Errorf("statistic %s of Envoy is %q: %w", name, text, err)
 	}
-	return sum, nil
+	return n, nil
 }
