@@ -31,7 +31,7 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
-# Of bench: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+# Of bench and bench-sagemaker: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
@@ -42,7 +42,7 @@ EXACT ?=
 help: ## Show this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
-	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	  /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@printf '\nCompare two versions: make bench-micro OUT=bin/old.txt, change, make bench-micro OUT=bin/new.txt, make benchstat\n'
 
 .PHONY: build
@@ -89,6 +89,11 @@ bench: build ## Measure in five minutes what routing costs: Envoy alone, a no-op
 bench-peers: ## The same beside other routers that know prefixes, installed from PyPI (ARGS=)
 	@tools/install-python $(PYTHON) '$(CACHE)' bench/sidebyside/peers.txt peers
 	@$(MAKE) --no-print-directory bench ARGS='-arms warmpath-prefix-aware,sglang-router,smg,vllm-router $(ARGS)'
+
+.PHONY: bench-sagemaker
+bench-sagemaker: build ## Repeat SageMaker's published experiment in about ten minutes (ARGS=-short: seconds)
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/sagemaker ./bench/sagemaker; \
+	  exec bin/sagemaker -envoy "$$envoy" -warmpath bin/warmpath -json bin/sagemaker.json $(ARGS)
 
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)

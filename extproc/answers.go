@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/protobuf/proto"
 )
 
 // answers keeps the messages that were made of answers. The same few are given
@@ -12,6 +13,7 @@ import (
 type answers struct {
 	mu   sync.RWMutex
 	made map[phased]*extprocv3.ProcessingResponse
+	wire map[*extprocv3.ProcessingResponse][]byte // of those in made
 }
 
 // phased is an answer to the message of one phase.
@@ -41,9 +43,23 @@ func (s *answers) message(p phased) *extprocv3.ProcessingResponse {
 	defer s.mu.Unlock()
 	if s.made == nil || len(s.made) >= maxAnswers {
 		s.made = make(map[phased]*extprocv3.ProcessingResponse)
+		s.wire = make(map[*extprocv3.ProcessingResponse][]byte)
 	}
 	s.made[p] = m
+	if wire, err := proto.Marshal(m); err == nil {
+		s.wire[m] = wire
+	}
 	return m
+}
+
+// encoded returns the bytes of a message that is kept, or nil.
+func (s *answers) encoded(m *extprocv3.ProcessingResponse) []byte {
+	if wire, ok := passEncoded[m]; ok {
+		return wire
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.wire[m]
 }
 
 func (p phased) message() *extprocv3.ProcessingResponse {

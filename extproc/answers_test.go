@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/warmpath/warmpath/internal/route"
@@ -39,11 +40,36 @@ func TestAnswersAreMadeOnce(t *testing.T) {
 	}
 }
 
+// What the codec sends is what gRPC's own would.
+func TestCodec(t *testing.T) {
+	s := new(Server)
+	c, own := s.Codec(), encoding.GetCodecV2("proto")
+	for _, m := range []*extprocv3.ProcessingResponse{
+		s.toHeaders(answerFor(1)), s.toBody(answerFor(1)), s.toHeaders(unchanged), passResponseHeaders, passResponseBody,
+		passRequestTrailers, passResponseTrailers, answerFor(2).headersResponse(), s.toBody(answer{echo: &extprocv3.HttpBody{Body: []byte("part")}}),
+	} {
+		got, err := c.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent extprocv3.ProcessingResponse
+		if err := own.Unmarshal(got, &sent); err != nil || !proto.Equal(&sent, m) {
+			t.Errorf("%v (%v), want %v", &sent, err, m)
+		}
+	}
+	if s.answers.encoded(s.toBody(answerFor(1))) == nil || s.answers.encoded(answerFor(1).bodyResponse()) != nil {
+		t.Error("encoded is what is kept")
+	}
+	if _, err := c.Marshal("no message"); err == nil {
+		t.Error("no error")
+	}
+}
+
 func TestAnswersAreBounded(t *testing.T) {
 	var s answers
 	for i := range 3 * maxAnswers {
 		s.message(phased{answer: answerFor(i)})
-		if len(s.made) > maxAnswers {
+		if len(s.made) > maxAnswers || len(s.wire) != len(s.made) {
 			t.Fatalf("%d answers kept", len(s.made))
 		}
 	}

@@ -1,6 +1,10 @@
 package main
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/warmpath/warmpath/bench/record"
+)
 
 // criterion is a bound that warmpath should keep, and what it came to.
 type criterion struct {
@@ -50,7 +54,7 @@ func criteria(all rounds, cases []testCase, arms []arm) (found []criterion) {
 // ratios compares an arm with its twin in one case, round by round. What a round
 // adds to the P99 may be anything, even below 0, so of it the medians are compared.
 func ratios(own, twin, base []sample) []criterion {
-	median := func(values []float64) float64 { return spreadOf(values).Median }
+	median := func(values []float64) float64 { return record.SpreadOf(values).Median }
 	ownAdded, twinAdded := pairs(own, base, p50, minus), pairs(twin, base, p50, minus)
 	added := make([]float64, len(own))
 	for i := range added {
@@ -81,8 +85,8 @@ func growths(all rounds, cases []testCase, own, twin int) (found []criterion) {
 		if i == first {
 			continue
 		}
-		grown := spreadOf(pairs(all.of(i, own), all.of(i, twin), p50, minus)).Median -
-			spreadOf(pairs(all.of(first, own), all.of(first, twin), p50, minus)).Median
+		grown := record.SpreadOf(pairs(all.of(i, own), all.of(i, twin), p50, minus)).Median -
+			record.SpreadOf(pairs(all.of(first, own), all.of(first, twin), p50, minus)).Median
 		bound := float64(c.Bytes-cases[first].Bytes) / scanRate * 1e6
 		found = append(found, criterion{
 			Arm: aware, Case: c.String(), What: "growth of the difference",

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/bench/record"
 )
 
 // options are what a run is asked for.
@@ -115,7 +117,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 }
 
 func makeReport(ctx context.Context, o options, progress io.Writer) (r report, err error) {
-	m, err := newMachine(ctx, o.binaries.envoy, o.command, o.plan.seed)
+	m, err := record.NewMachine(ctx, o.binaries.envoy, o.command, o.plan.seed)
 	if err != nil {
 		return r, err
 	}

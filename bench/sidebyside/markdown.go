@@ -11,7 +11,7 @@ import (
 func (r report) markdown() string {
 	var b strings.Builder
 	b.WriteString("# warmpath beside Envoy alone and a no-op\n\n")
-	for _, line := range r.Machine.lines() {
+	for _, line := range r.Machine.Lines() {
 		b.WriteString("- " + line + "\n")
 	}
 	fmt.Fprintf(&b, "- %d rounds of all cases and arms, the arms in a random order; %d requests one at a time, then %d at once\n\n",
@@ -42,9 +42,6 @@ func (c caseReport) write(b *strings.Builder) {
 		}
 	}
 }
-
-// String is the median with the range.
-func (s spread) String() string { return fmt.Sprintf("%.0f (%.0f..%.0f)", s.Median, s.Min, s.Max) }
 
 // writeCriteria writes a table for each arm: a row for each criterion, a column
 // for each case.

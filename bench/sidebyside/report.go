@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/bench/load"
+	"github.com/warmpath/warmpath/bench/record"
 )
 
 // report is the outcome. Times are in microseconds.
 type report struct {
-	Machine  machine      `json:"machine"`
-	Rounds   int          `json:"rounds"`
-	Requests int          `json:"requests_per_latency_phase"`
-	Cases    []caseReport `json:"cases"`
-	Criteria []criterion  `json:"criteria"`
+	Machine  record.Machine `json:"machine"`
+	Rounds   int            `json:"rounds"`
+	Requests int            `json:"requests_per_latency_phase"`
+	Cases    []caseReport   `json:"cases"`
+	Criteria []criterion    `json:"criteria"`
 }
 
 type caseReport struct {
@@ -26,40 +27,24 @@ type armReport struct {
 	Twin string `json:"twin,omitempty"`
 	// Latency of requests one at a time. The last is of all rounds together: a
 	// round alone has too few requests for it.
-	P50  spread  `json:"p50_us"`
-	P90  spread  `json:"p90_us"`
-	P99  spread  `json:"p99_us"`
-	P999 float64 `json:"p999_us"`
+	P50  record.Spread `json:"p50_us"`
+	P90  record.Spread `json:"p90_us"`
+	P99  record.Spread `json:"p99_us"`
+	P999 float64       `json:"p999_us"`
 	// Added is what the arm takes longer than Envoy's round robin in the same
 	// round.
-	AddedP50 spread `json:"added_p50_us"`
-	AddedP99 spread `json:"added_p99_us"`
+	AddedP50 record.Spread `json:"added_p50_us"`
+	AddedP99 record.Spread `json:"added_p99_us"`
 	// Throughput is in requests a second with 16 in flight; Envoy, Router and
 	// Client are the processor time of one of these requests. Client's includes
 	// the model servers'.
-	Throughput spread `json:"requests_per_second"`
-	Envoy      spread `json:"envoy_cpu_us"`
-	Router     spread `json:"router_cpu_us"`
-	Client     spread `json:"client_cpu_us"`
+	Throughput record.Spread `json:"requests_per_second"`
+	Envoy      record.Spread `json:"envoy_cpu_us"`
+	Router     record.Spread `json:"router_cpu_us"`
+	Client     record.Spread `json:"client_cpu_us"`
 
 	Sent   int            `json:"requests"`
 	Failed map[string]int `json:"failed,omitempty"`
-}
-
-// spread is the median of several rounds, and their range.
-type spread struct {
-	Median float64 `json:"median"`
-	Min    float64 `json:"min"`
-	Max    float64 `json:"max"`
-}
-
-func spreadOf(values []float64) spread {
-	if len(values) == 0 {
-		return spread{}
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Min: sorted[0], Max: sorted[n-1]}
 }
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
@@ -90,12 +75,12 @@ func (all rounds) of(testCase, arm int) []sample {
 }
 
 func newArmReport(a arm, samples, base []sample) armReport {
-	median := func(value func(sample) float64) spread { return spreadOf(each(samples, value)) }
+	median := func(value func(sample) float64) record.Spread { return record.SpreadOf(each(samples, value)) }
 	return armReport{
 		Name: a.name, Twin: a.twin,
 		P50: median(p50), P90: median(p90), P99: median(p99), P999: microseconds(together(samples).Latency.P999),
-		AddedP50:   spreadOf(pairs(samples, base, p50, minus)),
-		AddedP99:   spreadOf(pairs(samples, base, p99, minus)),
+		AddedP50:   record.SpreadOf(pairs(samples, base, p50, minus)),
+		AddedP99:   record.SpreadOf(pairs(samples, base, p99, minus)),
 		Throughput: median(throughput),
 		Envoy:      median(envoyCost), Router: median(routerCost), Client: median(clientCost),
 		Sent: sent(samples), Failed: failed(samples),

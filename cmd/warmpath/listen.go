@@ -48,10 +48,18 @@ func address(l net.Listener) string {
 	return l.Addr().String()
 }
 
+// streamWorkers is how many goroutines serve one short request after the other:
+// their stacks have grown already. Streams for which none is free get their own.
+const streamWorkers = 64
+
 func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 	// A message holds a whole buffered body and the headers' share of it.
 	const slack = 1 << 20
-	server := newGRPCServer(grpc.MaxRecvMsgSize(int(p.config.Limits.RequestBodyBytes) + slack))
+	server := newGRPCServer(
+		grpc.MaxRecvMsgSize(int(p.config.Limits.RequestBodyBytes)+slack),
+		grpc.NumStreamWorkers(streamWorkers),
+		grpc.ForceServerCodecV2(p.extproc.Codec()),
+	)
 	extprocv3.RegisterExternalProcessorServer(server, p.extproc)
 	grpc_health_v1.RegisterHealthServer(server, p.health)
 	p.serveGRPC(ctx, group, server, p.listeners.extProc, func() {

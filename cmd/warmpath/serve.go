@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -152,8 +153,15 @@ func (p *program) newControlPlane() (err error) {
 	return err
 }
 
+// ballast is memory that is never touched, and so never taken. The garbage
+// collector lets the heap grow by as much as lives: with it that is 32 MiB at
+// least, instead of 4, and with a few requests in flight it runs an eighth as often.
+const ballast = 32 << 20
+
 // run serves until ctx ends, then lets running responses finish.
 func (p *program) run(ctx context.Context) error {
+	untouched := make([]byte, ballast)
+	defer runtime.KeepAlive(untouched)
 	p.log.Info("warmpath starts", "version", version(), "config", p.path,
 		"extProc", address(p.listeners.extProc), "xds", address(p.listeners.xds), "admin", address(p.listeners.admin),
 		"strategy", p.config.RoutingConfig.RoutingStrategy)

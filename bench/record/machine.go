@@ -1,4 +1,4 @@
-package main
+package record
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// machine is where and with what a report was made.
-type machine struct {
+// Machine is where and with what a report was made.
+type Machine struct {
 	Date    string `json:"date"`
 	Command string `json:"command"`
 	Seed    uint64 `json:"seed"`
@@ -25,19 +25,22 @@ type machine struct {
 	Load string `json:"load_average"`
 }
 
-func newMachine(ctx context.Context, envoy, command string, seed uint64) (machine, error) {
+// NewMachine looks around: envoy is the binary that is measured, command what made
+// the report. It fails if envoy cannot tell its version.
+func NewMachine(ctx context.Context, envoy, command string, seed uint64) (Machine, error) {
 	version, err := exec.CommandContext(ctx, envoy, "--version").Output()
 	if err != nil {
-		return machine{}, fmt.Errorf("version of Envoy: %w", err)
+		return Machine{}, fmt.Errorf("version of Envoy: %w", err)
 	}
-	return machine{
+	return Machine{
 		Date: time.Now().UTC().Format(time.DateTime + " UTC"), Command: command, Seed: seed, Commit: commit(ctx),
 		Go: runtime.Version(), Envoy: envoyVersion(string(version)),
 		CPU: cpuModel(contents("/proc/cpuinfo")), Cores: runtime.NumCPU(), Load: loadAverage(contents("/proc/loadavg")),
 	}, nil
 }
 
-func (m machine) lines() []string {
+// Lines is the head of a report, for people.
+func (m Machine) Lines() []string {
 	return []string{
 		fmt.Sprintf("`%s`, seed %d, %s", m.Command, m.Seed, m.Date),
 		fmt.Sprintf("warmpath %s, Envoy %s, %s", m.Commit, m.Envoy, m.Go),
