@@ -62,15 +62,6 @@ func (f *fleetView) least(random uint64) int {
 	return best
 }
 
-type random struct{ fleetView }
-
-// NewRandom chooses at random.
-func NewRandom(int, int) Policy { return &random{} }
-
-func (p *random) Pick(_ time.Duration, q *Query) Choice {
-	return p.take(p.members[q.Random%uint64(len(p.members))].Replica)
-}
-
 type roundRobin struct {
 	fleetView
 	n int
@@ -79,23 +70,18 @@ type roundRobin struct {
 // NewRoundRobin goes round.
 func NewRoundRobin(router, _ int) Policy { return &roundRobin{n: router} }
 
+// Pick implements Policy.
 func (p *roundRobin) Pick(time.Duration, *Query) Choice {
 	p.n++
 	return p.take(p.members[p.n%len(p.members)].Replica)
 }
-
-type leastOutstanding struct{ fleetView }
-
-// NewLeast chooses the replica with the least outstanding requests.
-func NewLeast(int, int) Policy { return &leastOutstanding{} }
-
-func (p *leastOutstanding) Pick(_ time.Duration, q *Query) Choice { return p.take(p.least(q.Random)) }
 
 type twoChoices struct{ fleetView }
 
 // NewTwoChoices chooses the lesser loaded of two at random.
 func NewTwoChoices(int, int) Policy { return &twoChoices{} }
 
+// Pick implements Policy.
 func (p *twoChoices) Pick(_ time.Duration, q *Query) Choice {
 	n := uint64(len(p.members))
 	a, b := p.members[q.Random%n].Replica, p.members[(q.Random>>32)%n].Replica
@@ -120,6 +106,7 @@ func NewHash(tokens int, factor float64) Maker {
 	return func(int, int) Policy { return &hashed{tokens: tokens, factor: factor} }
 }
 
+// Members implements Policy.
 func (p *hashed) Members(now time.Duration, m []Member) {
 	p.fleetView.Members(now, m)
 	p.index = indexOf(m)
@@ -133,6 +120,7 @@ func indexOf(m []Member) placement.Index {
 	return placement.New(nodes)
 }
 
+// Pick implements Policy.
 func (p *hashed) Pick(_ time.Duration, q *Query) Choice {
 	key := q.Job.key(p.tokens)
 	home, bound := -1, math.Inf(1)
@@ -168,6 +156,7 @@ func NewOracle(factor float64) Maker {
 	return func(int, int) Policy { return &oracle{factor: factor} }
 }
 
+// Pick implements Policy.
 func (p *oracle) Pick(_ time.Duration, q *Query) Choice {
 	bound := math.Inf(1)
 	if p.factor > 0 {
@@ -238,6 +227,7 @@ func NewSGLang(cacheTokens int) Maker {
 	}
 }
 
+// Pick implements Policy.
 func (p *sglang) Pick(_ time.Duration, q *Query) Choice {
 	least, most := math.Inf(1), 0.0
 	for _, m := range p.members {
@@ -285,6 +275,7 @@ func NewSticky(cacheTokens int, rate, tau float64) Maker {
 	}
 }
 
+// Pick implements Policy.
 func (p *sticky) Pick(_ time.Duration, q *Query) Choice {
 	warm, cold, longest := -1, -1, 0
 	for _, m := range p.members {
@@ -308,11 +299,13 @@ func (p *sticky) Pick(_ time.Duration, q *Query) Choice {
 	return p.take(best)
 }
 
+// First implements Policy.
 func (p *sticky) First(_ time.Duration, replica int, j *Job, _ time.Duration) {
 	p.pending[replica] -= p.own[j]
 	delete(p.own, j)
 }
 
+// Done implements Policy.
 func (p *sticky) Done(now time.Duration, replica int, j *Job) {
 	p.First(now, replica, j, 0)
 	p.fleetView.Done(now, replica, j)
@@ -332,6 +325,7 @@ func NewLMetric(cacheTokens int) Maker {
 	}
 }
 
+// Pick implements Policy.
 func (p *lmetric) Pick(_ time.Duration, q *Query) Choice {
 	best, lowest, uncached := -1, math.Inf(1), 0.0
 	for _, m := range p.members {
