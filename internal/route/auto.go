@@ -21,28 +21,28 @@ import (
 // chosen by simulation (docs/RATIONALE.md).
 const (
 	// charsPerSecond is how fast an endpoint prefills, in characters a second:
-	// 40,000 tokens. Too fast a guess sees queues too late, by a factor of three
+	// 32,500 tokens. Too fast a guess sees queues too late, by a factor of three
 	// without much harm; too slow a guess sees queues that are not there.
-	charsPerSecond = 160_000
+	charsPerSecond = 130_000
 	// coldWeight is how much more a character costs that has to be prefilled than
 	// one that waits before it: it also delays those behind, and takes room in the
 	// cache.
-	coldWeight = 6
+	coldWeight = 9
 	// fixedCost is a request's cost apart from its prefill, in seconds.
 	fixedCost = 0.02
 	// calm is added to outstanding requests before they are compared: with few,
 	// one more or less means nothing.
-	calm = 10
+	calm = 20
 	// sharedBy divided by the recent requests that have a hot prefix is the part of
 	// its prefill that one of them has to pay.
-	sharedBy = 8
+	sharedBy = 3
 	// warmShare is the share of a prompt from which on an endpoint counts as warm.
 	warmShare = 0.25
 	// strayAlone and strayTogether are what it costs to leave the homes for an
 	// endpoint that is not warm, in prefills of the whole prompt. Routers that do
 	// not know of each other's choices have to stay with the homes, which they agree
 	// on; one alone finds again what it placed elsewhere.
-	strayAlone, strayTogether = 0.5, 6
+	strayAlone, strayTogether = 0.25, 6
 )
 
 // auto is the state of one decision.
