@@ -18,6 +18,7 @@ type Server struct {
 	router   *route.Router
 	observer Observer
 	random   func() uint64
+	began    time.Time
 	settings atomic.Pointer[Settings]
 	// scanners are reused, because each keeps a buffer as long as its prefix.
 	scanners prefix.Pool
@@ -27,7 +28,7 @@ type Server struct {
 // New returns a server that routes by the router's current table. random
 // returns uniform random numbers and is called concurrently.
 func New(router *route.Router, settings Settings, observer Observer, random func() uint64) *Server {
-	s := &Server{router: router, observer: observer, random: random}
+	s := &Server{router: router, observer: observer, random: random, began: time.Now()}
 	s.SetSettings(settings)
 	return s
 }

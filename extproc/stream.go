@@ -186,7 +186,7 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) answer {
 	s.record.Scanned = time.Now()
 	scanner := s.server.scanners.Get(s.head.prefix, prefix.Options{
-		PrefixLength: s.policy.PrefixLength,
+		PrefixLength: s.policy.ReadLength(),
 		MaxInflate:   s.settings.InflateLimit,
 	})
 	defer s.server.scanners.Put(scanner)
@@ -195,7 +195,19 @@ func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) an
 	}
 	result := scanner.Finish(complete)
 	s.note(&result)
-	return s.decide(route.Request{Key: result.Key, Keyed: result.Kind != prefix.None}, NoProblem, retry)
+	return s.decide(route.Request{
+		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels,
+		Chars: max(result.Chars, s.longer(&result)),
+	}, NoProblem, retry)
+}
+
+// longer is how many characters a prompt may have that goes on behind what is
+// read of it: about as many as the body has bytes.
+func (s *stream) longer(r *prefix.Result) int {
+	if r.Chars < s.policy.ReadLength() {
+		return 0
+	}
+	return int(max(s.record.BodyBytes, s.head.contentLength))
 }
 
 // decide chooses an endpoint and takes a slot there. retry switches Envoy's
@@ -204,7 +216,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	if s.record.Scanned.IsZero() {
 		s.record.Scanned = time.Now()
 	}
-	request.Random = s.server.random()
+	request.Random, request.Now = s.server.random(), int64(time.Since(s.server.began))
 	decision, slot := s.server.router.Table().PickBy(s.policy, request)
 	s.record.Decision, s.slot, s.stage = decision, slot, decided
 	s.record.Decided = time.Now()

@@ -178,10 +178,10 @@ func (e *explainer) explain(file string, body []byte) explanation {
 	}
 	unread := extproc.Unread(e.headerMap(body), e.bodyLimit)
 	var scanner prefix.Scanner
-	result := e.scan(&scanner, head, body, unread, e.policy.PrefixLength)
+	result := e.scan(&scanner, head, body, unread, e.policy.ReadLength())
 	x := explanation{
 		File: file, API: result.API.String(), Kind: result.Kind.String(),
-		TextChars: result.Chars, PrefixLength: e.policy.PrefixLength,
+		TextChars: result.Chars, PrefixLength: e.policy.ReadLength(),
 		Tenant: result.Tenant, TenantSource: result.TenantSource.String(),
 		Model: result.Model, Adapter: result.Adapter, CacheSalt: result.CacheSalt,
 		Strategy: e.policy.Strategy.String(), Homes: []string{},
@@ -228,12 +228,16 @@ func (e *explainer) scan(s *prefix.Scanner, head prefix.Head, body []byte, unrea
 // decide fills in what a server without load would choose.
 func (e *explainer) decide(x *explanation, result prefix.Result) {
 	keyed := result.Kind != prefix.None
-	decision, slot := e.table.Pick(route.Request{Key: result.Key, Keyed: keyed})
+	decision, slot := e.table.Pick(route.Request{Key: result.Key, Keyed: keyed, Levels: result.Levels, Chars: result.Chars})
 	slot.Release()
 	x.Reason = decision.Reason.String()
 	if keyed {
-		x.Key = fmt.Sprintf("%016x", result.Key)
-		x.Homes = e.table.Order(result.Key)
+		key := result.Key
+		if decision.HomeCount > 0 {
+			key = decision.Key
+		}
+		x.Key = fmt.Sprintf("%016x", key)
+		x.Homes = e.table.Order(key)
 		x.Chosen = decision.Chosen
 	} else if decision.Reason == route.NoEndpoints {
 		x.Reason = route.NoKey.String()

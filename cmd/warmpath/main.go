@@ -35,6 +35,7 @@ usage:
   warmpath serve CONFIG          run the ext_proc server and the control plane
   warmpath check FILE...         check configuration and membership files
   warmpath explain [flags] FILE  what would be done with a request body, and why
+  warmpath simulate --trace FILE replay a trace on simulated replicas and compare policies
   warmpath version               print the version
 
 warmpath COMMAND -h tells more of one.
@@ -72,6 +73,8 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		return check(rest, stdout)
 	case "explain":
 		return explain(rest, stdin, stdout, stderr)
+	case "simulate":
+		return simulate(rest, stdout, stderr)
 	case "version":
 		_, err := fmt.Fprintf(stdout, "warmpath %s\n", version())
 		return err

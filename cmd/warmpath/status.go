@@ -82,7 +82,7 @@ type configValue struct {
 	Generation           int    `json:"generation"`
 	Error                string `json:"error,omitempty"`
 	Strategy             string `json:"strategy"`
-	PrefixLength         int    `json:"prefixLength"`
+	PrefixLength         any    `json:"prefixLength"`         // a number or "auto"
 	ConcurrencyThreshold string `json:"concurrencyThreshold"` // a number or auto
 }
 
@@ -117,7 +117,7 @@ func (s *status) value() any {
 		Version: version(),
 		Config: configValue{
 			Generation: s.generation, Error: text(s.configError), Strategy: policy.Strategy.String(),
-			PrefixLength: policy.PrefixLength, ConcurrencyThreshold: threshold(policy),
+			PrefixLength: length(policy), ConcurrencyThreshold: threshold(policy),
 		},
 		Membership: membershipValue{
 			Version:  fmt.Sprintf("%016x", s.source.Set.Version()),
@@ -165,6 +165,13 @@ func (s *status) endpoints() []endpointStatus {
 		list = append(list, v)
 	}
 	return list
+}
+
+func length(p route.Policy) any {
+	if p.PrefixLength == route.AutoPrefixLength {
+		return "auto"
+	}
+	return p.PrefixLength
 }
 
 func threshold(p route.Policy) string {

@@ -31,10 +31,12 @@ var components = []component{
 	{"internal/fleet", pure, nil},
 	{"internal/prefix", pure, nil},
 	{"internal/placement", pure, nil},
+	{"internal/affinity", pure, nil},
 	{"internal/load", pure, nil},
 	{"internal/route", pure, nil},
 	{"internal/health", pure, nil},
 	{"bench/replica/engine", pure, nil},
+	{"internal/sim", pure, nil},
 
 	{"extproc", adapter, nil},
 	{"xds", adapter, map[string]string{"envoy": "it sends the cluster of the file that is shipped"}},
@@ -83,8 +85,9 @@ var banned = map[string]string{
 
 // exempt are the bans that do not hold for one package.
 var exempt = map[string][]string{
-	"bench/replica/engine": {"time"}, // its results are durations; reading the clock is banned by name in the source
-	"internal/health":      {"time"}, // it is told the time; the same ban holds
+	"bench/replica/engine": {"time"},                 // its results are durations; reading the clock is banned by name in the source
+	"internal/health":      {"time"},                 // it is told the time; the same ban holds
+	"internal/sim":         {"time", "math/rand/v2"}, // in virtual time, with a seed
 }
 
 // pureModules may be imported by pure packages: they compute and do nothing else.

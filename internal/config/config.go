@@ -65,7 +65,8 @@ type RoutingConfig struct {
 // PrefixAwareRoutingConfig has an effect only while the strategy is PrefixAware.
 type PrefixAwareRoutingConfig struct {
 	// PrefixLength is how much of a prompt decides, route.MinPrefixLength to
-	// route.MaxPrefixLength: characters of its text, bytes on native invoke paths.
+	// route.MaxPrefixLength: characters of its text, bytes on native invoke paths;
+	// or route.AutoPrefixLength, "auto" in the file.
 	PrefixLength int `yaml:"prefixLength"`
 	// ConcurrencyThreshold is how many requests may be outstanding on a host
 	// before the next host is taken.

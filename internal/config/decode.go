@@ -68,7 +68,7 @@ func (p *PrefixAwareRoutingConfig) decode(v strict.Value) {
 	v.Fields(
 		strict.Field{Name: "prefixLength", Alias: "PrefixLength", Decode: func(v strict.Value) {
 			if word, _ := v.Word(); word == "auto" {
-				v.Reject("is not supported by this version (want %d..%d)", route.MinPrefixLength, route.MaxPrefixLength)
+				p.PrefixLength = route.AutoPrefixLength
 				return
 			}
 			strict.Int(&p.PrefixLength, route.MinPrefixLength, route.MaxPrefixLength)(v)

@@ -89,7 +89,7 @@ const (
 )
 
 var (
-	wantPrefixLength = fmt.Sprintf("want a whole number %d..%d", route.MinPrefixLength, route.MaxPrefixLength)
+	wantPrefixLength = fmt.Sprintf("want a whole number %d..%d or auto", route.MinPrefixLength, route.MaxPrefixLength)
 	wantStrategy     = "want one of " + strings.Join(strategies(), ", ")
 	wantThreshold    = fmt.Sprintf("want a whole number %d..%d or auto", route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold)
 )

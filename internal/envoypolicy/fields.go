@@ -109,6 +109,10 @@ func (f *fields) readField(field string, v *structpb.Value) {
 		f.readStrategy(v)
 	case fieldPrefixLength:
 		f.once(field, &f.hasPrefixLength)
+		if v.GetStringValue() == "auto" {
+			f.prefixLength = route.AutoPrefixLength
+			return
+		}
 		f.prefixLength = f.whole(field, v, route.MinPrefixLength, route.MaxPrefixLength, wantPrefixLength)
 	case fieldThreshold:
 		f.once(field, &f.hasThreshold)

@@ -147,7 +147,7 @@ func complete(p route.Policy) (route.Policy, error) {
 	switch {
 	case !isStrategy(p.Strategy):
 		return p, fmt.Errorf("unknown strategy %s", p.Strategy)
-	case p.PrefixLength < route.MinPrefixLength || p.PrefixLength > route.MaxPrefixLength:
+	case p.PrefixLength != route.AutoPrefixLength && (p.PrefixLength < route.MinPrefixLength || p.PrefixLength > route.MaxPrefixLength):
 		return p, fmt.Errorf("prefix length %d: %s", p.PrefixLength, wantPrefixLength)
 	case p.ConcurrencyThreshold != route.AutoConcurrencyThreshold &&
 		(p.ConcurrencyThreshold < route.MinConcurrencyThreshold || p.ConcurrencyThreshold > route.MaxConcurrencyThreshold):

@@ -11,6 +11,7 @@ package placement
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -161,4 +162,43 @@ func (x Index) Rank(key uint64, i int) int {
 		}
 	}
 	return rank
+}
+
+// Select reorders a list of positions so that its first n are those that come
+// first in the order of a key, in that order.
+func (x Index) Select(key uint64, among []int32, n int) {
+	// Quickselect, then a sort of what was selected.
+	for lo, hi := 0, len(among); n > lo && n < hi; {
+		p := x.partition(key, among, lo, hi)
+		if p < n {
+			lo = p + 1
+		} else {
+			hi = p
+		}
+	}
+	slices.SortFunc(among[:min(n, len(among))], func(i, j int32) int {
+		switch {
+		case i == j:
+			return 0
+		case x.Before(key, int(i), int(j)):
+			return -1
+		}
+		return 1
+	})
+}
+
+// partition moves what comes before the middle one of among[lo:hi] in front of
+// it and returns where that stands then.
+func (x Index) partition(key uint64, among []int32, lo, hi int) int {
+	mid, last := (lo+hi)/2, hi-1
+	among[mid], among[last] = among[last], among[mid]
+	p := lo
+	for i := lo; i < last; i++ {
+		if x.Before(key, int(among[i]), int(among[last])) {
+			among[i], among[p] = among[p], among[i]
+			p++
+		}
+	}
+	among[p], among[last] = among[last], among[p]
+	return p
 }

@@ -9,6 +9,8 @@ type bounds struct {
 	// perWeight is the mean load for one unit of weight, the arriving request
 	// counted in.
 	perWeight float64
+	// loose bounds are those of decisions by cost.
+	loose bool
 }
 
 func (t *Table) bounds(threshold int) bounds {
@@ -25,6 +27,9 @@ func (t *Table) bounds(threshold int) bounds {
 func (b bounds) of(c *candidate) int64 {
 	if b.threshold > 0 {
 		return b.threshold
+	}
+	if b.loose {
+		return looseBound(b.perWeight * c.weight)
 	}
 	return autoBound(b.perWeight * c.weight)
 }

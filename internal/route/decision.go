@@ -25,6 +25,11 @@ const (
 	Home
 	// Overflow: the home was at its bound; the next home with room was chosen.
 	Overflow
+	// WarmElsewhere: an endpoint that is no home of the prefix has served it before,
+	// and costs less. Only with the automatic prefix length, as the next.
+	WarmElsewhere
+	// Relief: the homes have too much to prefill.
+	Relief
 	// Saturated: every endpoint was at its bound; the least loaded was chosen.
 	Saturated
 )
@@ -38,6 +43,8 @@ var reasonNames = [...]string{
 	NoKey:              "no_key",
 	Home:               "home",
 	Overflow:           "overflow",
+	WarmElsewhere:      "warm_elsewhere",
+	Relief:             "relief",
 	Saturated:          "saturated",
 }
 
@@ -78,6 +85,14 @@ type Decision struct {
 	// Rank is the chosen endpoint's position among the key's homes, 0 for the
 	// first, or NoRank.
 	Rank int
+	// Depth is how many characters of the prompt the homes depend on, 0 for all of
+	// them; Share the part of the recent requests that begins with these, 0 to 1;
+	// HomeCount how many homes they have; Warm how many characters of this prompt
+	// the chosen endpoint has served before. All are 0 with a fixed prefix length.
+	Depth     int
+	Share     float64
+	HomeCount int
+	Warm      int
 	// Load is how many requests were outstanding at the chosen endpoint before
 	// this one, HomeLoad at the first home.
 	Load, HomeLoad int64

@@ -12,6 +12,12 @@ type Request struct {
 	// Key is the prefix key; used if Keyed.
 	Key   uint64
 	Keyed bool
+	// Levels are the keys of the first LevelChars, 2*LevelChars, ... characters, and
+	// Chars is how many characters were read: for the automatic prefix length.
+	Levels []uint64
+	Chars  int
+	// Now is the time in ns from any beginning; it must not go back.
+	Now int64
 	// Random is a uniform random number: the randomness of this one decision.
 	Random uint64
 }
@@ -39,6 +45,8 @@ func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
 	case policy.Strategy == Random:
 		d.Reason = ByRandom
 		return t.random(d, r.Random)
+	case policy.Strategy == PrefixAware && r.Keyed && policy.PrefixLength == AutoPrefixLength:
+		return t.autoPrefix(d, r, policy.ConcurrencyThreshold)
 	case policy.Strategy == PrefixAware && r.Keyed:
 		d.Key, d.Keyed = r.Key, true
 		return t.prefixAware(d, policy.ConcurrencyThreshold)

@@ -9,6 +9,8 @@ package route
 import (
 	"fmt"
 	"strings"
+
+	"github.com/warmpath/warmpath/internal/affinity"
 )
 
 // Strategy is how an endpoint is chosen, by the names that Amazon SageMaker's
@@ -64,8 +66,13 @@ const (
 	MaxPrefixLength     = 65536
 	DefaultPrefixLength = 4096
 
+	// LevelChars is the distance of two levels of a key, as in package prefix.
+	LevelChars = 256
+
 	MinConcurrencyThreshold = 1
 	MaxConcurrencyThreshold = 1024
+	// AutoPrefixLength finds the length for each prefix by itself.
+	AutoPrefixLength = -1
 	// AutoConcurrencyThreshold lets the bound follow the mean load: see autoBound.
 	AutoConcurrencyThreshold = 0
 )
@@ -75,8 +82,8 @@ const (
 type Policy struct {
 	Strategy Strategy
 	// PrefixLength is how much of a request's beginning makes its key, in
-	// characters of message text (bytes on native invoke paths). Used by
-	// PrefixAware only.
+	// characters of message text (bytes on native invoke paths), or
+	// AutoPrefixLength. Used by PrefixAware only.
 	PrefixLength int
 	// ConcurrencyThreshold is how many requests may be outstanding at an
 	// endpoint before its keys overflow, or AutoConcurrencyThreshold. Used by
@@ -86,3 +93,11 @@ type Policy struct {
 
 // NeedsKey reports whether the policy looks at a request's beginning.
 func (p Policy) NeedsKey() bool { return p.Strategy == PrefixAware }
+
+// ReadLength is how many characters of a prompt the policy looks at, at most.
+func (p Policy) ReadLength() int {
+	if p.PrefixLength == AutoPrefixLength {
+		return affinity.MaxLevels * LevelChars
+	}
+	return p.PrefixLength
+}

@@ -14,14 +14,16 @@ type Router struct {
 	tracker *load.Tracker
 	table   atomic.Pointer[Table]
 
-	mu     sync.Mutex // serialises the changes
-	set    fleet.Set
-	policy Policy
+	mu      sync.Mutex // serialises the changes
+	set     fleet.Set
+	policy  Policy
+	memory  *memory
+	routers int
 }
 
 // NewRouter returns a router with an empty membership.
 func NewRouter(policy Policy) *Router {
-	r := &Router{tracker: load.NewTracker(), policy: policy}
+	r := &Router{tracker: load.NewTracker(), policy: policy, memory: newMemory(), routers: 1}
 	r.publish()
 	return r
 }
@@ -59,4 +61,15 @@ func (r *Router) Membership() fleet.Set {
 	return r.set
 }
 
-func (r *Router) publish() { r.table.Store(NewTable(r.set, r.policy, r.tracker)) }
+// SetRouters tells how many routers, this one included, send requests to the
+// members without knowing of each other's.
+func (r *Router) SetRouters(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.routers = n
+	r.publish()
+}
+
+func (r *Router) publish() {
+	r.table.Store(newTable(r.set, r.policy, r.tracker, r.memory, r.routers))
+}

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"github.com/warmpath/warmpath/internal/affinity"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/placement"
@@ -17,6 +18,18 @@ type Table struct {
 	// they are all the same.
 	totalWeight  float64
 	equalWeights bool
+
+	memory *memory
+	byID   []int32 // candidates by their ID, -1 for none
+	stray  float64 // see strayAlone
+}
+
+// candidateOf returns the candidate of an ID, or -1.
+func (t *Table) candidateOf(id affinity.ID) int {
+	if int(id) >= len(t.byID) {
+		return -1
+	}
+	return int(t.byID[id])
 }
 
 // candidate is an endpoint that may be chosen.
@@ -26,13 +39,26 @@ type candidate struct {
 	// perWeight is 1/weight.
 	perWeight float64
 	counter   *load.Counter
+	id        affinity.ID
+	// perSpeed is the mean weight over its own: endpoints of a greater weight
+	// prefill faster.
+	perSpeed float64
 }
 
 // NewTable makes the snapshot for a membership and a policy. Endpoints that may
 // not be chosen are left out altogether, so that an unhealthy idle endpoint
 // cannot distort the load picture of the others.
 func NewTable(set fleet.Set, policy Policy, tracker *load.Tracker) *Table {
-	t := &Table{policy: policy, membership: set.Version(), equalWeights: true}
+	return newTable(set, policy, tracker, newMemory(), 1)
+}
+
+// newTable is NewTable with the memory of the tables before it, for one of
+// several routers.
+func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, routers int) *Table {
+	t := &Table{policy: policy, membership: set.Version(), equalWeights: true, memory: m, stray: strayAlone}
+	if routers > 1 {
+		t.stray = strayTogether
+	}
 	state := mostEligible(set)
 	var nodes []placement.Node
 	for i := range set.Len() {
@@ -41,13 +67,32 @@ func NewTable(set fleet.Set, policy Policy, tracker *load.Tracker) *Table {
 			continue
 		}
 		weight := float64(e.Weight)
-		t.candidates = append(t.candidates, candidate{e.Address, weight, 1 / weight, tracker.Counter(e.Address)})
+		t.candidates = append(t.candidates, candidate{
+			address: e.Address, weight: weight, perWeight: 1 / weight, counter: tracker.Counter(e.Address),
+		})
 		t.totalWeight += weight
 		t.equalWeights = t.equalWeights && weight == t.candidates[0].weight
 		nodes = append(nodes, placement.Node{Address: e.Address, Weight: e.Weight})
 	}
 	t.index = placement.New(nodes)
+	t.enroll()
 	return t
+}
+
+// enroll makes the candidates known to the memory.
+func (t *Table) enroll() {
+	t.memory.Lock()
+	defer t.memory.Unlock()
+	t.memory.Resize(len(t.candidates))
+	mean := t.totalWeight / float64(len(t.candidates))
+	for i := range t.candidates {
+		c := &t.candidates[i]
+		c.id, c.perSpeed = t.memory.ID(c.address), mean*c.perWeight
+		for len(t.byID) <= int(c.id) {
+			t.byID = append(t.byID, -1)
+		}
+		t.byID[c.id] = int32(i)
+	}
 }
 
 // mostEligible returns the best state that any endpoint has: unhealthy ones

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // Config is the part of warmpath.yaml that users of a stack change.
 type Config struct {
 	Strategy             string // default RANDOM
-	PrefixLength         int    // default: warmpath's
+	PrefixLength         int    // default: warmpath's; route.AutoPrefixLength
 	ConcurrencyThreshold int    // 0 = auto
 	OTLPEndpoint         string
 	DrainTimeout         time.Duration // default 10 s
@@ -57,7 +58,10 @@ func (s *Stack) writeConfig(c Config) error {
 		c.Strategy = "RANDOM"
 	}
 	fmt.Fprintf(&b, "routingConfig:\n  routingStrategy: %s\n  prefixAwareRoutingConfig:\n", c.Strategy)
-	if c.PrefixLength > 0 {
+	switch {
+	case c.PrefixLength == route.AutoPrefixLength:
+		b.WriteString("    prefixLength: auto\n")
+	case c.PrefixLength > 0:
 		fmt.Fprintf(&b, "    prefixLength: %d\n", c.PrefixLength)
 	}
 	threshold := "auto"

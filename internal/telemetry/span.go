@@ -82,6 +82,13 @@ func attributes(r *extproc.Record) []attribute.KeyValue {
 			attribute.String("warmpath.key", fmt.Sprintf("%016x", d.Key)),
 			attribute.Int("warmpath.key_chars", r.KeyChars))
 	}
+	if d.HomeCount > 0 {
+		list = append(list,
+			attribute.Int("warmpath.depth_chars", d.Depth),
+			attribute.Float64("warmpath.share", d.Share),
+			attribute.Int("warmpath.home_count", d.HomeCount),
+			attribute.Int("warmpath.warm_chars", d.Warm))
+	}
 	for _, optional := range []struct{ key, value string }{
 		{"warmpath.policy_origin", r.PolicyOrigin},
 		{"warmpath.model", r.Model},

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/stack"
+	"github.com/warmpath/warmpath/internal/testenv"
+)
+
+// With prefixLength auto a system prompt that all have in common, longer than any
+// sensible length, decides nothing: conversations spread, and stay where they are
+// while they grow. Not every one: requests come faster here than real endpoints
+// could prefill them, so that some are relieved.
+func TestAutoThroughEnvoy(t *testing.T) {
+	t.Parallel()
+	config := prefixAware(0)
+	config.PrefixLength = route.AutoPrefixLength
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: config})
+	system := strings.Repeat("You are a helpful assistant with many rules. ", 700) // 31,500 characters
+	ask := func(talk string, turns int) string {
+		t.Helper()
+		body := chat(system, strings.Repeat(fmt.Sprintf("Talk %s goes on and on. ", talk), 60*turns), false)
+		got, err := served(t.Context(), s, "/v1/chat/completions", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for i := range 60 {
+		ask(fmt.Sprint("early ", i), 1)
+	}
+	used, moved := make(map[string]bool), 0
+	for talk := range 12 {
+		home := ask(fmt.Sprint(talk), 1)
+		used[home] = true
+		for turn := 2; turn <= 5; turn++ {
+			if got := ask(fmt.Sprint(talk), turn); got != home {
+				moved++
+				home = got
+			}
+		}
+	}
+	if moved > 6 {
+		t.Errorf("%d of 48 times a conversation went elsewhere", moved)
+	}
+	if len(used) < 4 {
+		t.Errorf("12 conversations are served by %d replicas of 5", len(used))
+	}
+	atRest(t, s)
+	noMisses(t, s)
+	status, err := s.Status(t.Context())
+	if err != nil || status.Config.Strategy != "PREFIX_AWARE" {
+		t.Errorf("status %+v (%v)", status.Config, err)
+	}
+}

@@ -1,0 +1,175 @@
+package affinity
+
+import (
+	"math"
+	"sync"
+)
+
+const (
+	// ways is how many entries a key may stand in.
+	ways = 4
+	// maxHolders is how many endpoints are remembered to have a beginning.
+	maxHolders = 8
+	// EntriesPerEndpoint of 32 bytes each are 1 MiB for each endpoint: the levels
+	// of more than 2 M tokens of long prompts.
+	EntriesPerEndpoint = 1 << 15
+	minEntries         = 1 << 16
+	maxEntries         = 1 << 22
+)
+
+// ID stands for an endpoint; 0 for none.
+type ID uint16
+
+// Entry is what is known of one level.
+type Entry struct {
+	key     uint64
+	heat    float32 // recent requests, as of at
+	at      uint32  // number of the request that was the last to have it
+	holders [maxHolders]ID
+}
+
+// Key returns the level's key.
+func (e *Entry) Key() uint64 { return e.key }
+
+// Memory is the table. Its methods must be called with the lock held.
+type Memory struct {
+	sync.Mutex
+
+	sets   [][ways]Entry
+	want   int     // entries to have before the next request
+	clock  uint32  // requests
+	count  float64 // requests since the beginning
+	window float64 // requests after which one counts half
+
+	ids   map[string]ID
+	names []string // by ID
+	busy  []int64  // by ID: when its prefills will have ended, in ns
+}
+
+// New returns an empty memory.
+func New() *Memory {
+	m := &Memory{ids: make(map[string]ID), names: make([]string, 1), busy: make([]int64, 1)}
+	m.Resize(1)
+	return m
+}
+
+// Resize fits the memory to a number of endpoints from the next request on. What
+// is known is kept. It does not shrink, which would forget: the endpoints may
+// come back.
+func (m *Memory) Resize(endpoints int) {
+	m.window = math.Max(500, 32*float64(endpoints))
+	m.want = max(m.want, minEntries)
+	for m.want < endpoints*EntriesPerEndpoint && m.want < maxEntries {
+		m.want *= 2
+	}
+}
+
+func (m *Memory) grow() {
+	old := m.sets
+	m.sets = make([][ways]Entry, m.want/ways)
+	for i := range old {
+		for j := range old[i] {
+			if e := &old[i][j]; e.heat > 0 {
+				*m.place(e.key) = *e
+			}
+		}
+	}
+}
+
+// Bytes returns the size of the table.
+func (m *Memory) Bytes() int { return len(m.sets) * ways * 32 }
+
+// ID returns the number of an endpoint. An address keeps it.
+func (m *Memory) ID(address string) ID {
+	if id, ok := m.ids[address]; ok {
+		return id
+	}
+	if len(m.names) > math.MaxUint16 { // after 65,535 addresses all is forgotten
+		clear(m.sets)
+		clear(m.ids)
+		m.names, m.busy = m.names[:1], m.busy[:1]
+	}
+	id := ID(len(m.names))
+	m.ids[address] = id
+	m.names, m.busy = append(m.names, address), append(m.busy, 0)
+	return id
+}
+
+// Begin counts a request and returns by what its heats are to be divided to be
+// shares of the recent requests.
+func (m *Memory) Begin() (total float64) {
+	if len(m.sets)*ways < m.want {
+		m.grow()
+	}
+	m.clock++
+	m.count++
+	return m.window / math.Ln2 * (1 - math.Exp2(-m.count/m.window))
+}
+
+// Visit counts a level of the request and returns what is known of it. The entry
+// is valid until the next visit of another level.
+func (m *Memory) Visit(key uint64) (e *Entry, heat float64) {
+	e = m.place(key)
+	if e.key != key || e.heat == 0 {
+		*e = Entry{key: key}
+	} else {
+		e.heat *= float32(math.Exp2(-float64(m.clock-e.at) / m.window))
+	}
+	e.heat++
+	e.at = m.clock
+	return e, float64(e.heat)
+}
+
+// place returns the entry of a key, or the one that it is to take: an empty one,
+// or that of the set that was not used for the longest time.
+func (m *Memory) place(key uint64) *Entry {
+	set := &m.sets[key*0x9e3779b97f4a7c15>>1%uint64(len(m.sets))]
+	oldest := &set[0]
+	for i := range set {
+		e := &set[i]
+		if e.key == key && e.heat > 0 {
+			return e
+		}
+		if oldest.heat > 0 && (e.heat == 0 || m.clock-e.at > m.clock-oldest.at) {
+			oldest = e
+		}
+	}
+	return oldest
+}
+
+// Holders returns the endpoints that have served the level; 0 is none.
+func (e *Entry) Holders() *[maxHolders]ID { return &e.holders }
+
+// Remember says that an endpoint serves a level, if it is still known.
+func (m *Memory) Remember(key uint64, id ID) {
+	e := m.place(key)
+	if e.key != key || e.heat == 0 {
+		return
+	}
+	free := int(m.clock % maxHolders) // the one to go if all are taken
+	for i, h := range e.holders {
+		if h == id {
+			return
+		}
+		if h == 0 {
+			free = i
+			break
+		}
+	}
+	e.holders[free] = id
+}
+
+// Wait returns how long an endpoint will be busy with what it was given, in ns.
+func (m *Memory) Wait(id ID, now int64) int64 {
+	if int(id) >= len(m.busy) {
+		return 0 // all was forgotten since
+	}
+	return max(m.busy[id]-now, 0)
+}
+
+// Give adds work to an endpoint, in ns.
+func (m *Memory) Give(id ID, now, work int64) {
+	if int(id) < len(m.busy) {
+		m.busy[id] = max(m.busy[id], now) + work
+	}
+}

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// own is warmpath's router.
+type own struct {
+	router *route.Router
+	policy route.Policy
+	tokens int // of a fixed prefix length
+	byName map[string]int
+	slots  map[*Job]*load.Reservation
+}
+
+// NewOwn routes as warmpath does.
+func NewOwn(policy route.Policy) Maker {
+	return func(_, routers int) Policy {
+		p := &own{
+			router: route.NewRouter(policy), policy: policy, tokens: policy.PrefixLength / 4,
+			byName: make(map[string]int), slots: make(map[*Job]*load.Reservation),
+		}
+		p.router.SetRouters(routers)
+		return p
+	}
+}
+
+// Members implements Policy.
+func (p *own) Members(_ time.Duration, members []Member) {
+	endpoints := make([]fleet.Endpoint, len(members))
+	for i, m := range members {
+		endpoints[i] = fleet.Endpoint{Address: address(m.Replica), Weight: uint32(m.Weight)}
+		p.byName[endpoints[i].Address] = m.Replica
+	}
+	set, _ := fleet.NewSet(endpoints)
+	p.router.SetMembership(set)
+}
+
+// Pick implements Policy.
+func (p *own) Pick(now time.Duration, q *Query) Choice {
+	r := route.Request{Key: q.Job.Whole, Keyed: true, Random: q.Random, Now: int64(now)}
+	if p.policy.PrefixLength == route.AutoPrefixLength {
+		r.Levels = q.Job.Chunks[:min(len(q.Job.Chunks), 512)]
+		r.Chars = q.Job.Tokens * 4
+	} else {
+		r.Key = q.Job.key(p.tokens)
+	}
+	d, slot := p.router.Table().Pick(r)
+	p.slots[q.Job] = &slot
+	c := Choice{Replica: p.byName[d.Chosen], Key: d.Key, Keyed: d.Keyed && d.HomeCount <= 1, Overflow: d.Rank != 0}
+	if homes := d.Homes(); len(homes) > 0 {
+		c.Home = p.byName[homes[0]]
+	}
+	return c
+}
+
+// First implements Policy.
+func (p *own) First(time.Duration, int, *Job, time.Duration) {}
+
+// Done implements Policy.
+func (p *own) Done(_ time.Duration, _ int, j *Job) {
+	p.slots[j].Release()
+	delete(p.slots, j)
+}
