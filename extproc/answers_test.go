@@ -44,10 +44,26 @@ func TestAnswersAreMadeOnce(t *testing.T) {
 func TestCodec(t *testing.T) {
 	s := new(Server)
 	c, own := s.Codec(), encoding.GetCodecV2("proto")
-	for _, m := range []*extprocv3.ProcessingResponse{
+	retried, more, none, alone := answerFor(1), answerFor(1), answerFor(1), answerFor(1)
+	retried.retryOn, retried.maxRetries = "reset", "2"
+	more.retryOn, more.maxRetries = "reset", "1"
+	none.setBodyMode, none.bodyMode = true, modeNone
+	alone.metadataOnly = true
+	var different []*extprocv3.ProcessingResponse
+	for _, a := range []answer{answerFor(1), retried, more, none, alone, answerFor(2)} {
+		for range 2 { // made, then kept
+			different = append(different, s.toBody(a), s.toHeaders(a))
+			for i, want := range []*extprocv3.ProcessingResponse{a.bodyResponse(), a.headersResponse()} {
+				if got := different[len(different)-2+i]; !proto.Equal(got, want) {
+					t.Errorf("%+v: %v, want %v", a, got, want)
+				}
+			}
+		}
+	}
+	for _, m := range append(different,
 		s.toHeaders(answerFor(1)), s.toBody(answerFor(1)), s.toHeaders(unchanged), passResponseHeaders, passResponseBody,
 		passRequestTrailers, passResponseTrailers, answerFor(2).headersResponse(), s.toBody(answer{echo: &extprocv3.HttpBody{Body: []byte("part")}}),
-	} {
+	) {
 		got, err := c.Marshal(m)
 		if err != nil {
 			t.Fatal(err)
@@ -56,6 +72,11 @@ func TestCodec(t *testing.T) {
 		if err := own.Unmarshal(got, &sent); err != nil || !proto.Equal(&sent, m) {
 			t.Errorf("%v (%v), want %v", &sent, err, m)
 		}
+	}
+	large := answerFor(3)
+	large.fleet = smallFleet + 1
+	if m := s.toBody(large); s.answers.encoded(m) != nil || !proto.Equal(m, large.bodyResponse()) {
+		t.Errorf("%v is kept", m)
 	}
 	if s.answers.encoded(s.toBody(answerFor(1))) == nil || s.answers.encoded(answerFor(1).bodyResponse()) != nil {
 		t.Error("encoded is what is kept")

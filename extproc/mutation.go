@@ -35,6 +35,8 @@ type answer struct {
 	// metadataOnly adds no header. steered says that the client sent the
 	// destination header itself, which is taken out all the same.
 	metadataOnly, steered bool
+	// fleet is how many endpoints there were to choose from.
+	fleet int
 	// retryOn and maxRetries switch Envoy's retries on for this request.
 	retryOn, maxRetries string
 	// bodyMode is the request body mode to change to.

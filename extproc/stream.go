@@ -224,7 +224,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	if decision.Reason == route.NoEndpoints {
 		s.problem(NoEndpoints)
 	}
-	a := answer{decided: true}
+	a := answer{decided: true, fleet: decision.Candidates}
 	copy(a.choices[:], decision.Choices())
 	switch {
 	case s.head.full:

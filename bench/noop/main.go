@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -41,8 +42,11 @@ func serve(ctx context.Context, address string, endpoints []string, body bool) e
 	if err != nil {
 		return err
 	}
-	server := newGRPCServer()
-	extprocv3.RegisterExternalProcessorServer(server, newProcessor(endpoints, body))
+	untouched := make([]byte, 32<<20) // see ballast in cmd/warmpath/serve.go
+	defer runtime.KeepAlive(untouched)
+	p := newProcessor(endpoints, body)
+	server := newGRPCServer(grpc.ForceServerCodecV2(newCodec(p)))
+	extprocv3.RegisterExternalProcessorServer(server, p)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	stop := context.AfterFunc(ctx, server.Stop)
 	defer stop()
@@ -50,11 +54,12 @@ func serve(ctx context.Context, address string, endpoints []string, body bool) e
 }
 
 // newGRPCServer has the options of warmpath's own: cmd/warmpath/listen.go.
-func newGRPCServer() *grpc.Server {
-	return grpc.NewServer(
+func newGRPCServer(options ...grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(options,
+		grpc.NumStreamWorkers(64),
 		grpc.MaxRecvMsgSize(envoy.BodyLimit+1<<20),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-	)
+	)...)
 }

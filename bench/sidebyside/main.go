@@ -65,6 +65,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q: want flags only", flags.Arg(0))
+	}
 	o.command = "sidebyside"
 	flags.Visit(func(f *flag.Flag) {
 		if f.Name != "envoy" && f.Name != "warmpath" && f.Name != "noop" && f.Name != "peers" { // where they are is of no interest

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -160,8 +162,10 @@ const ballast = 32 << 20
 
 // run serves until ctx ends, then lets running responses finish.
 func (p *program) run(ctx context.Context) error {
-	untouched := make([]byte, ballast)
-	defer runtime.KeepAlive(untouched)
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // with GOMEMLIMIT it would count against that
+		untouched := make([]byte, ballast)
+		defer runtime.KeepAlive(untouched)
+	}
 	p.log.Info("warmpath starts", "version", version(), "config", p.path,
 		"extProc", address(p.listeners.extProc), "xds", address(p.listeners.xds), "admin", address(p.listeners.admin),
 		"strategy", p.config.RoutingConfig.RoutingStrategy)

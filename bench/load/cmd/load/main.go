@@ -78,7 +78,13 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	for name := range o.processes {
 		r.CPU[name] = (after[name] - before[name]).Seconds() * 1000 / float64(max(1, r.Summary.Requests))
 	}
-	return r.write(stdout, o.json)
+	if err := r.write(stdout, o.json); err != nil {
+		return err
+	}
+	if r.Summary.Requests > 0 && r.Summary.Failed == r.Summary.Requests {
+		return fmt.Errorf("all %d requests failed", r.Summary.Failed)
+	}
+	return nil
 }
 
 // used is the processor time of each process since its start.

@@ -71,6 +71,12 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q: want flags only", flags.Arg(0))
+	}
+	if err := o.check(); err != nil {
+		return o, err
+	}
 	o.load.Seed = o.shared.Seed
 	if *times != "" {
 		o.load.Times, err = readTimes(*times)
@@ -118,4 +124,23 @@ func readTimes(path string) ([]time.Duration, error) {
 		}
 	}
 	return times, nil
+}
+
+// check refuses numbers that would silently mean something else.
+func (o options) check() error {
+	for _, f := range []struct {
+		name          string
+		value, lowest int
+	}{
+		{"bytes", o.bytes, 0}, {"conversations", o.conversations.Count, 0}, {"output-tokens", o.kind.OutputTokens, 1},
+		{"connections", o.connections, 1}, {"concurrency", o.load.Concurrency, 0}, {"count", o.load.Count, 0},
+	} {
+		if f.value < f.lowest {
+			return fmt.Errorf("-%s %d: want %d or more", f.name, f.value, f.lowest)
+		}
+	}
+	if !(o.load.Rate >= 0 && o.load.Rate <= 1e6) { // nor NaN
+		return fmt.Errorf("-rate %v: want 0..1000000", o.load.Rate)
+	}
+	return nil
 }

@@ -80,6 +80,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q: want flags only", flags.Arg(0))
+	}
 	return o, o.complete()
 }
 
