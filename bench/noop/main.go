@@ -28,24 +28,29 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:9002", "the `address` to serve on")
 	endpoints := flag.String("endpoints", "", "the pool's endpoints, `host:port,...`")
 	body := flag.Bool("body", true, "ask for the request's body, as PREFIX_AWARE does")
+	lean := flag.Bool("lean", false, "encode answers once, reuse stacks and collect less, as warmpath does")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := serve(ctx, *listen, strings.Split(*endpoints, ","), *body); err != nil {
+	if err := serve(ctx, *listen, strings.Split(*endpoints, ","), *body, *lean); err != nil {
 		fmt.Fprintln(os.Stderr, "noop:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(ctx context.Context, address string, endpoints []string, body bool) error {
+func serve(ctx context.Context, address string, endpoints []string, body, lean bool) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
-	untouched := make([]byte, 32<<20) // see ballast in cmd/warmpath/serve.go
-	defer runtime.KeepAlive(untouched)
 	p := newProcessor(endpoints, body)
-	server := newGRPCServer(grpc.ForceServerCodecV2(newCodec(p)))
+	var options []grpc.ServerOption
+	if lean {
+		untouched := make([]byte, 32<<20) // see ballast in cmd/warmpath/serve.go
+		defer runtime.KeepAlive(untouched)
+		options = append(options, grpc.NumStreamWorkers(64), grpc.ForceServerCodecV2(newCodec(p)))
+	}
+	server := newGRPCServer(options...)
 	extprocv3.RegisterExternalProcessorServer(server, p)
 	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
 	stop := context.AfterFunc(ctx, server.Stop)
@@ -53,10 +58,9 @@ func serve(ctx context.Context, address string, endpoints []string, body bool) e
 	return server.Serve(listener)
 }
 
-// newGRPCServer has the options of warmpath's own: cmd/warmpath/listen.go.
+// newGRPCServer has the limits of warmpath's own: cmd/warmpath/listen.go.
 func newGRPCServer(options ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append(options,
-		grpc.NumStreamWorkers(64),
 		grpc.MaxRecvMsgSize(envoy.BodyLimit+1<<20),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),

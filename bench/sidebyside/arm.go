@@ -14,6 +14,8 @@ type arm struct {
 	policy string
 	// router is what Envoy asks, if anything.
 	router router
+	// lean: the no-op is made like warmpath, and not with gRPC's defaults.
+	lean bool
 	// strategy is warmpath's.
 	strategy string
 	// module is a peer's Python module.
@@ -48,6 +50,7 @@ var arms = []arm{
 	{name: "noop-headers", router: noopHeaders},
 	{name: "noop", router: noop},
 	{name: "noop-again", router: noop, twin: "noop"}, // how far two arms are apart that are the same
+	{name: "noop-lean", router: noop, lean: true, twin: "noop"},
 	{name: "warmpath-random", router: warmpath, strategy: "RANDOM", twin: "noop-headers"},
 	{name: "warmpath-least", router: warmpath, strategy: "LEAST_OUTSTANDING_REQUESTS", twin: "noop-headers"},
 	{name: aware, router: warmpath, strategy: "PREFIX_AWARE", twin: "noop"},

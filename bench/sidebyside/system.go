@@ -104,7 +104,7 @@ func (s *system) startRouter(ctx context.Context, r *running) (err error) {
 	}
 	if r.arm.router != warmpath {
 		r.router, err = stack.StartProcess(r.name, nil, s.binaries.noop, "-listen", r.extProc,
-			"-endpoints", strings.Join(s.upstream.addresses, ","), "-body="+strconv.FormatBool(r.arm.router == noop))
+			"-endpoints", strings.Join(s.upstream.addresses, ","), "-body="+strconv.FormatBool(r.arm.router == noop), "-lean="+strconv.FormatBool(r.arm.lean))
 		return err
 	}
 	return s.startWarmpath(ctx, r)
