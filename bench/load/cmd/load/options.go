@@ -132,8 +132,12 @@ func (o options) check() error {
 		name          string
 		value, lowest int
 	}{
-		{"bytes", o.bytes, 0}, {"conversations", o.conversations.Count, 0}, {"output-tokens", o.kind.OutputTokens, 1},
-		{"connections", o.connections, 1}, {"concurrency", o.load.Concurrency, 0}, {"count", o.load.Count, 0},
+		{"bytes", o.bytes, 0},
+		{"conversations", o.conversations.Count, 0},
+		{"output-tokens", o.kind.OutputTokens, 1},
+		{"connections", o.connections, 1},
+		{"concurrency", o.load.Concurrency, 0},
+		{"count", o.load.Count, 0},
 	} {
 		if f.value < f.lowest {
 			return fmt.Errorf("-%s %d: want %d or more", f.name, f.value, f.lowest)
