@@ -120,7 +120,7 @@ func (l *mixedLoad) start(i int) error {
 	case 2, 3, 4, 5, 6:
 		return l.stream(i, 0, second...)
 	case 7, 8: // the client leaves in the middle
-		return l.stream(i, time.Duration(50+i%7*60)*time.Millisecond, second...)
+		return l.stream(i, time.Duration(50+i%7*60)*time.Millisecond, "x-replica-tokens", "21", "x-replica-token-ms", "500")
 	case 9: // the client leaves before the answer begins
 		ctx, cancel := context.WithTimeout(l.t.Context(), 50*time.Millisecond)
 		defer cancel()
