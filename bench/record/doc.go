@@ -1,3 +1,4 @@
-// Package record is what the reports of the benchmarks have in common: where they
-// were made, and a figure of several rounds with its range.
+// Package record is what the commands that measure have in common: how they run
+// and where they write, on which machine they ran, and a figure of several rounds
+// with its range.
 package record

@@ -6,45 +6,28 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/warmpath/warmpath/bench/record"
 )
 
 // options are what a run is asked for.
 type options struct {
-	binaries       binaries
-	scale          scale
-	only           string // part of the configurations' descriptions; "" is all
-	seed           uint64
-	json, markdown string // files; "" is none, and - standard output for the second
-	command        string
+	binaries binaries
+	scale    scale
+	only     string // part of the configurations' descriptions; "" is all
+	seed     uint64
+	files    record.Files
+	command  string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	o, err := parse(os.Args[1:], os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err == nil:
-		err = run(ctx, o, os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "sagemaker:", err)
-		os.Exit(1)
-	}
-}
+func main() { record.Main("sagemaker", parse, run) }
 
 // parse reads the command line; stderr gets the usage.
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -54,8 +37,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.binaries.envoy, "envoy", "envoy", "the Envoy `binary`")
 	flags.StringVar(&o.binaries.warmpath, "warmpath", "bin/warmpath", "the warmpath `binary`")
 	flags.Uint64Var(&o.seed, "seed", 1, "makes the texts, the times and the order of the strategies")
-	flags.StringVar(&o.json, "json", "", "write the report to this `file`")
-	flags.StringVar(&o.markdown, "markdown", "-", "write the tables to this `file`; - is standard output")
+	flags.StringVar(&o.files.JSON, "json", "", "write the report to this `file`")
+	flags.StringVar(&o.files.Markdown, "markdown", "-", "write the tables to this `file`; - is standard output")
 	rounds := flags.Int("rounds", 0, "rounds of all configurations; 0 is 2, or 1 of the short form")
 	speed := flags.Float64("speed", 0, "how much faster than real the replicas are; 0 is 4, or 20 of the short form")
 	flags.StringVar(&o.only, "only", "", "measure only configurations whose description contains this `text`, as \"long, open\"")
@@ -105,24 +88,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.json != "" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err == nil {
-			err = os.WriteFile(o.json, append(text, '\n'), 0o644)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	switch o.markdown {
-	case "":
-		return nil
-	case "-":
-		_, err = io.WriteString(stdout, r.markdown())
-		return err
-	default:
-		return os.WriteFile(o.markdown, []byte(r.markdown()), 0o644)
-	}
+	return o.files.Write(r, r.markdown(), stdout)
 }
 
 func makeReport(ctx context.Context, o options, progress io.Writer) (r report, err error) {

@@ -5,16 +5,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/warmpath/warmpath/bench/record"
@@ -22,28 +19,14 @@ import (
 
 // options are what a run is asked for.
 type options struct {
-	plan           plan
-	binaries       binaries
-	arms           []arm
-	json, markdown string // files; "" is none, and - standard output for the second
-	command        string
+	plan     plan
+	binaries binaries
+	arms     []arm
+	files    record.Files
+	command  string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	o, err := parse(os.Args[1:], os.Stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return
-	case err == nil:
-		err = run(ctx, o, os.Stdout, os.Stderr)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "sidebyside:", err)
-		os.Exit(1)
-	}
-}
+func main() { record.Main("sidebyside", parse, run) }
 
 // parse reads the command line; stderr gets the usage.
 func parse(args []string, stderr io.Writer) (o options, err error) {
@@ -60,8 +43,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	sizes := flags.String("sizes", "4096,65536,1048576", "bytes of the request bodies")
 	names := flags.String("arms", ownArms(), "what is measured, of "+strings.Join(armNames(), ",")+"; "+baseline+" always is")
 	flags.StringVar(&o.binaries.peers, "peers", ".tools/peers/bin/python", "the Python `interpreter` that has the peers' packages")
-	flags.StringVar(&o.json, "json", "", "write the report to this `file`")
-	flags.StringVar(&o.markdown, "markdown", "-", "write the tables to this `file`; - is standard output")
+	flags.StringVar(&o.files.JSON, "json", "", "write the report to this `file`")
+	flags.StringVar(&o.files.Markdown, "markdown", "-", "write the tables to this `file`; - is standard output")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -99,24 +82,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if o.json != "" {
-		text, err := json.MarshalIndent(r, "", "  ")
-		if err == nil {
-			err = os.WriteFile(o.json, append(text, '\n'), 0o644)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	switch o.markdown {
-	case "":
-		return nil
-	case "-":
-		_, err = io.WriteString(stdout, r.markdown())
-		return err
-	default:
-		return os.WriteFile(o.markdown, []byte(r.markdown()), 0o644)
-	}
+	return o.files.Write(r, r.markdown(), stdout)
 }
 
 func makeReport(ctx context.Context, o options, progress io.Writer) (r report, err error) {

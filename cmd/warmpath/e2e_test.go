@@ -368,12 +368,16 @@ func TestCountsOutliveKeepalivePings(t *testing.T) {
 	atRest(t, s)
 }
 
-// A client cannot choose its replica.
-func TestClientCannotSteer(t *testing.T) {
-	disabled := testenv.Replace(t, "              - name: pool\n", `              - name: disabled
+// disabledRoute adds a route, below /disabled/, that warmpath does not decide on.
+// extra is one more setting of it, or empty.
+func disabledRoute(t *testing.T, extra string) func([]byte) ([]byte, error) {
+	route := `              - name: disabled
                 match: {prefix: "/disabled/"}
-                request_headers_to_remove: [x-gateway-destination-endpoint]
-                route:
+`
+	if extra != "" {
+		route += "                " + extra + "\n"
+	}
+	return testenv.Replace(t, "              - name: pool\n", route+`                route:
                   cluster: warmpath_pool
                   prefix_rewrite: "/"
                   hash_policy: [{header: {header_name: x-amzn-sagemaker-prefix-aware-id}}]
@@ -383,6 +387,11 @@ func TestClientCannotSteer(t *testing.T) {
                     disabled: true
               - name: pool
 `)
+}
+
+// A client cannot choose its replica.
+func TestClientCannotSteer(t *testing.T) {
+	disabled := disabledRoute(t, "request_headers_to_remove: [x-gateway-destination-endpoint]")
 	s := testenv.Start(t, stack.Options{Replica: fast, Config: prefixAware(0), Bootstrap: disabled})
 	body := chat(strings.Repeat("Prefix. ", 200), "q", false)
 	home := homesOf(t, s, "/v1/chat/completions", body, "x-amzn-sagemaker-prefix-aware-id", "tenant-a")[0]

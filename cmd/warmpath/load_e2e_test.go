@@ -67,18 +67,6 @@ func rqActive(ctx context.Context, s *stack.Stack) (map[string]int64, error) {
 	return active, nil
 }
 
-// inOrder makes one change of several.
-func inOrder(changes ...func([]byte) ([]byte, error)) func([]byte) ([]byte, error) {
-	return func(config []byte) (_ []byte, err error) {
-		for _, change := range changes {
-			if config, err = change(config); err != nil {
-				return nil, err
-			}
-		}
-		return config, nil
-	}
-}
-
 // mixedLoad is requests of all kinds.
 type mixedLoad struct {
 	t       *testing.T

@@ -78,7 +78,7 @@ func (m bodyMode) bootstrap(t *testing.T) func([]byte) ([]byte, error) {
 	if len(m.overrides) == 0 {
 		fmt.Fprintf(&overrides, override, "STREAMED") // is never asked for; an empty list would allow all
 	}
-	return inOrder(
+	return testenv.InOrder(
 		testenv.Replace(t, mode, settings.String()),
 		testenv.Replace(t, filter, more),
 		testenv.Replace(t, fmt.Sprintf(override, "BUFFERED"), overrides.String()),

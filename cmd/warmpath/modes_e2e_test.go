@@ -106,22 +106,11 @@ func steering() http.Header {
 // A client's headers change neither how often nor how long Envoy tries, nor where,
 // whether warmpath decides, is switched off for the route, or is dead.
 func TestClientHasNoSayInRetriesAndTimeouts(t *testing.T) {
-	disabled := testenv.Replace(t, "              - name: pool\n", `              - name: disabled
-                match: {prefix: "/disabled/"}
-                route:
-                  cluster: warmpath_pool
-                  prefix_rewrite: "/"
-                  hash_policy: [{header: {header_name: x-amzn-sagemaker-prefix-aware-id}}]
-                typed_per_filter_config:
-                  warmpath.ext_proc:
-                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute
-                    disabled: true
-              - name: pool
-`)
+	disabled := disabledRoute(t, "")
 	const at = "          server_header_transformation: PASS_THROUGH\n"
 	trusting := testenv.Replace(t, at, at+"          internal_address_config: {cidr_ranges: [{address_prefix: 10.0.0.0, prefix_len: 8}]}\n")
 	s := testenv.Start(t, stack.Options{
-		Replica: fast, Replicas: 5, Config: prefixAware(0), Bootstrap: inOrder(disabled, trusting),
+		Replica: fast, Replicas: 5, Config: prefixAware(0), Bootstrap: testenv.InOrder(disabled, trusting),
 	})
 	x := &steerer{stack: s, clients: map[int]*http.Client{1: clientOf(t, 1), 2: clientOf(t, 2)}}
 	t.Run("decided", func(t *testing.T) { x.steer(t, "/v1/chat/completions") })

@@ -28,9 +28,6 @@ type Entry struct {
 	holders [maxHolders]ID
 }
 
-// Key returns the level's key.
-func (e *Entry) Key() uint64 { return e.key }
-
 // Memory is the table. Its methods must be called with the lock held.
 type Memory struct {
 	sync.Mutex

@@ -84,7 +84,7 @@ func (m *Machine) count(now time.Time) {
 // recover makes an endpoint healthy if nothing stands against it any longer. It
 // starts slowly unless it has been in use all the time, because of a panic.
 func (m *Machine) recover(e *member, now time.Time) bool {
-	inUse := e.wanted && m.panic.uses(e.State)
+	inUse := e.wanted && m.panic.phase.uses(e.State)
 	if !e.recover(now, m.options) {
 		return false
 	}

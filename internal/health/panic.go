@@ -46,5 +46,3 @@ func (p *panicking) overdue(now time.Time) bool {
 func (p Panic) uses(s State) bool {
 	return s == Healthy || p == Panicking || p == Settling && s == Unhealthy
 }
-
-func (p *panicking) uses(s State) bool { return p.phase.uses(s) }

@@ -5,8 +5,6 @@ import "time"
 // Query is a request as a router sees it.
 type Query struct {
 	Job *Job
-	// Router is the number of the router that decides.
-	Router int
 	// Truth is the fleet as it really is, for oracles only.
 	Truth Truth
 	// Random is a random number, the decision's own.

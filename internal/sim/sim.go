@@ -171,7 +171,7 @@ func (r *run) arrive(client int) error {
 }
 
 func (r *run) decide(x *running) error {
-	c := r.policies[x.router].Pick(r.now, &Query{Job: x.job, Router: x.router, Truth: r, Random: r.random.Uint64()})
+	c := r.policies[x.router].Pick(r.now, &Query{Job: x.job, Truth: r, Random: r.random.Uint64()})
 	if c.Replica < 0 || c.Replica >= len(r.replicas) || !r.replicas[c.Replica].up {
 		return fmt.Errorf("simulate: policy chose replica %d, which is not a member", c.Replica)
 	}

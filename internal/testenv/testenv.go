@@ -36,22 +36,14 @@ func Main(program func()) {
 // machine is.
 func Start(t *testing.T, o stack.Options) *stack.Stack {
 	t.Helper()
-	change := o.Bootstrap
-	o.Bootstrap = func(config []byte) (_ []byte, err error) {
-		for _, c := range []func([]byte) ([]byte, error){
-			Replace(t, "message_timeout: 0.25s", "message_timeout: 5s"),
-			Replace(t, "    - timeout: 0.3s\n", "    - timeout: 5s\n"), // of the health check
-			change,
-		} {
-			if c == nil {
-				continue
-			}
-			if config, err = c(config); err != nil {
-				return nil, err
-			}
-		}
-		return config, nil
+	patient := InOrder(
+		Replace(t, "message_timeout: 0.25s", "message_timeout: 5s"),
+		Replace(t, "    - timeout: 0.3s\n", "    - timeout: 5s\n"), // of the health check
+	)
+	if o.Bootstrap != nil {
+		patient = InOrder(patient, o.Bootstrap)
 	}
+	o.Bootstrap = patient
 	return StartAsShipped(t, o)
 }
 
@@ -106,5 +98,17 @@ func Replace(t *testing.T, old, replacement string) func([]byte) ([]byte, error)
 			t.Errorf("Envoy's configuration contains %q %d times, want once", old, n)
 		}
 		return bytes.Replace(config, []byte(old), []byte(replacement), 1), nil
+	}
+}
+
+// InOrder makes one change of several.
+func InOrder(changes ...func([]byte) ([]byte, error)) func([]byte) ([]byte, error) {
+	return func(config []byte) (_ []byte, err error) {
+		for _, change := range changes {
+			if config, err = change(config); err != nil {
+				return nil, err
+			}
+		}
+		return config, nil
 	}
 }
