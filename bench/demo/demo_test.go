@@ -26,7 +26,7 @@ func small(t *testing.T) options {
 	}
 	return options{
 		warmpath: binary, envoy: testenv.Envoy(t), rate: 80, burst: 48,
-		workload: load.Shared{Prefixes: 20, Uses: 5, PrefixChars: 16_000, SuffixChars: 800, Seed: 1}, outputTokens: 4,
+		workload: load.Shared{Prefixes: 20, Uses: 5, CommonChars: 5_000, PrefixChars: 16_000, SuffixChars: 800, Seed: 1}, outputTokens: 4,
 	}
 }
 
@@ -40,23 +40,23 @@ func TestDemo(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"80 requests ran meanwhile, 0 failed.", "KV cache hit rate", "TTFT P90", "share of 127.0.0.7",
-		"chosen at random", "its first home", "so its home number",
+		"chosen at random", "its first home", "so its home number", ": a home, ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q", want)
 		}
 	}
-	var random, aware, points float64
+	var random, fixed, auto, points float64
 	for line := range strings.Lines(text) {
 		if rest, ok := strings.CutPrefix(line, "KV cache hit rate"); ok {
-			if _, err := fmt.Sscanf(rest, "%f %% %f %% %f points", &random, &aware, &points); err != nil {
+			if _, err := fmt.Sscanf(rest, "%f %% %f %% %f %% %f points", &random, &fixed, &auto, &points); err != nil {
 				t.Fatalf("hit rates in %q: %v", line, err)
 			}
 		}
 	}
-	// Of five uses four can hit; the ceiling is 76 %.
-	if aware < 65 || random > 40 {
-		t.Errorf("hit rate %.1f %% by prefix, %.1f %% at random", aware, random)
+	// Of five uses four can hit; the ceiling is 81 %.
+	if auto < 68 || random > 55 || auto <= fixed {
+		t.Errorf("hit rate %.1f %% by prefix, %.1f %% by a fixed length, %.1f %% at random", auto, fixed, random)
 	}
 	if t.Failed() {
 		t.Log(text)

@@ -9,31 +9,44 @@ import (
 	"github.com/warmpath/warmpath/internal/otlpsink"
 )
 
-func (d *demonstration) printComparison(random, aware load.Summary) {
+func (d *demonstration) printComparison(random, fixed, auto load.Summary) {
 	w := d.out
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
-	row("", "RANDOM", "PREFIX_AWARE", "change")
-	row("KV cache hit rate", percent(random.HitRate), percent(aware.HitRate),
-		fmt.Sprintf("%+.1f points", 100*(aware.HitRate-random.HitRate)))
-	row("TTFT P50", milliseconds(random.TTFT.P50), milliseconds(aware.TTFT.P50), change(random.TTFT.P50, aware.TTFT.P50))
-	row("TTFT P90", milliseconds(random.TTFT.P90), milliseconds(aware.TTFT.P90), change(random.TTFT.P90, aware.TTFT.P90))
-	row("failed requests", fmt.Sprint(random.Failed), fmt.Sprint(aware.Failed), "")
+	row("", "RANDOM", fmt.Sprint("prefixLength ", fixedLength), "prefixLength auto", "RANDOM → auto")
+	all := []load.Summary{random, fixed, auto}
+	each := func(name string, cell func(load.Summary) string, change string) {
+		cells := []string{name}
+		for _, s := range all {
+			cells = append(cells, cell(s))
+		}
+		row(append(cells, change)...)
+	}
+	each("KV cache hit rate", func(s load.Summary) string { return percent(s.HitRate) },
+		fmt.Sprintf("%+.1f points", 100*(auto.HitRate-random.HitRate)))
+	each("TTFT P50", func(s load.Summary) string { return milliseconds(s.TTFT.P50) }, change(random.TTFT.P50, auto.TTFT.P50))
+	each("TTFT P90", func(s load.Summary) string { return milliseconds(s.TTFT.P90) }, change(random.TTFT.P90, auto.TTFT.P90))
+	each("failed requests", func(s load.Summary) string { return fmt.Sprint(s.Failed) }, "")
 	for _, name := range d.stack.Replicas.Addresses() {
-		row("share of "+name, percent(share(random, name)), percent(share(aware, name)), "")
+		each("share of "+name, func(s load.Summary) string { return percent(share(s, name)) }, "")
 	}
 	_ = t.Flush() // writes to w, whose errors nobody could be told of
+	shared := d.options.workload
 	fmt.Fprintf(w, "\nTTFT is the time to the first content chunk, at the simulated GPUs' %d-fold speed. No routing can hit more than %s here.\n",
-		timeScale, percent(ceiling(d.options.workload)))
+		timeScale, percent(ceiling(shared)))
+	fmt.Fprintf(w, "All prompts begin with the same %d characters: to a fixed length of %d they are all alike. auto looks behind what is hot.\n",
+		shared.CommonChars, fixedLength)
 }
 
 // ceiling is the hit rate of one cache that all replicas share: of every
-// document, all uses but the first find it.
+// document, all uses but the first find it, and what all have in common is there
+// from the second request on.
 func ceiling(shared load.Shared) float64 {
-	document, question := float64(shared.PrefixChars), float64(shared.SuffixChars)
-	uses := float64(shared.Uses)
-	return (uses - 1) * document / (uses * (document + question))
+	common, document, question := float64(shared.CommonChars), float64(shared.PrefixChars), float64(shared.SuffixChars)
+	uses, prefixes := float64(shared.Uses), float64(shared.Prefixes)
+	hit := (uses-1)/uses*document + (1-1/(uses*prefixes))*common
+	return hit / (common + document + question)
 }
 
 func share(s load.Summary, replica string) float64 {
@@ -52,15 +65,29 @@ func change[T ~int64](from, to T) string {
 // printDecisions tells a decision of each kind in words, from its span.
 func (d *demonstration) printDecisions() error {
 	fmt.Fprintln(d.out, "\nSome decisions, from their spans:")
-	for _, reason := range []string{"random", "home", "overflow"} {
-		spans := byReason(d.sink.Spans(), reason)
-		if len(spans) == 0 {
-			return fmt.Errorf("no decision by %q was traced", reason)
+	all := d.sink.Spans()
+	for _, kind := range []struct {
+		reason     string
+		auto, must bool
+	}{{"random", false, true}, {"home", false, true}, {"overflow", false, true}, {"home", true, true}, {"warm_elsewhere", true, false}, {"relief", true, false}} {
+		var spans []otlpsink.Span
+		for _, s := range byReason(all, kind.reason) {
+			if isAuto(s) == kind.auto {
+				spans = append(spans, s)
+			}
 		}
-		fmt.Fprintf(d.out, "  %s\n", words(spans[len(spans)/2]))
+		switch {
+		case len(spans) > 0:
+			fmt.Fprintf(d.out, "  %s\n", words(spans[len(spans)/2]))
+		case kind.must:
+			return fmt.Errorf("no decision by %q was traced", kind.reason)
+		}
 	}
 	return nil
 }
+
+// isAuto reports whether a decision was made with the automatic prefix length.
+func isAuto(s otlpsink.Span) bool { return s.Attribute("warmpath.home_count").GetIntValue() > 0 }
 
 func byReason(spans []otlpsink.Span, reason string) []otlpsink.Span {
 	var found []otlpsink.Span
@@ -78,6 +105,13 @@ func words(s otlpsink.Span) string {
 	number := func(key string) int64 { return s.Attribute("warmpath." + key).GetIntValue() }
 	took := (s.GetEndTimeUnixNano() - s.GetStartTimeUnixNano()) / 1000
 	tail := fmt.Sprintf(" (%d bytes of body, decided %d µs after its headers)", number("body_bytes"), took)
+	if isAuto(s) {
+		why := map[string]string{
+			"home": "a home", "warm_elsewhere": "no home, but warm", "relief": "the home has too much to prefill", "overflow": "the home is full",
+		}[text("reason")]
+		return fmt.Sprintf("key %s of %d characters (%.1f %% of the requests begin so, %d home) → %s: %s, %d characters are warm there%s",
+			text("key"), number("depth_chars"), 100*s.Attribute("warmpath.share").GetDoubleValue(), number("home_count"), text("chosen"), why, number("warm_chars"), tail)
+	}
 	switch reason := text("reason"); reason {
 	case "home":
 		return fmt.Sprintf("key %s → %s: its first home, with %d of at most %d requests%s",

@@ -45,7 +45,7 @@ func scan(n int) func(int) {
 	head := prefix.Head{Path: "/v1/chat/completions", ContentType: "application/json"}
 	var s prefix.Scanner
 	return func(int) {
-		s.Reset(head, prefix.Options{PrefixLength: route.DefaultPrefixLength})
+		s.Reset(head, prefix.Options{PrefixLength: 4096})
 		s.Feed(body)
 		s.Finish(true)
 	}
@@ -58,7 +58,7 @@ func pick(n int) func(int) {
 		endpoints = append(endpoints, fleet.Endpoint{Address: fmt.Sprintf("10.0.0.%d:8000", i+1), Weight: 1})
 	}
 	set, _ := fleet.NewSet(endpoints)
-	r := route.NewRouter(route.Policy{Strategy: route.PrefixAware, PrefixLength: route.DefaultPrefixLength})
+	r := route.NewRouter(route.Policy{Strategy: route.PrefixAware, PrefixLength: 4096})
 	r.SetMembership(set)
 	return func(i int) {
 		_, slot := r.Table().Pick(route.Request{Key: uint64(i) * 0x9e3779b97f4a7c15, Keyed: true})

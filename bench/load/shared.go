@@ -16,6 +16,9 @@ type Shared struct {
 	Prefixes, Uses int
 	// PrefixChars and SuffixChars are the lengths of what is shared and what is not.
 	PrefixChars, SuffixChars int
+	// CommonChars is the length of what all prompts begin with, before their prefix;
+	// 0 is nothing.
+	CommonChars int
 	// Skew is the exponent s of the popularity 1/rank^s (Zipf). 0 gives every
 	// prefix exactly Uses requests.
 	Skew float64
@@ -28,6 +31,7 @@ func (s Shared) Validate() error {
 	err := atLeast(
 		bound{"Prefixes", s.Prefixes, 1}, bound{"Uses", s.Uses, 1},
 		bound{"PrefixChars", s.PrefixChars, minChars}, bound{"SuffixChars", s.SuffixChars, minChars},
+		bound{"CommonChars", s.CommonChars, 0},
 	)
 	if !(s.Skew >= 0 && s.Skew <= 10) {
 		err = errors.Join(err, fmt.Errorf("skew %v: want 0 to 10", s.Skew))
@@ -58,9 +62,13 @@ func (s Shared) Prompts() ([]Prompt, error) {
 		return nil, fmt.Errorf("shared-prefix workload: %w", err)
 	}
 	random := newRandom(s.Seed)
+	common := ""
+	if s.CommonChars > 0 {
+		common = randomText(random, "Rules.", s.CommonChars)
+	}
 	prefixes := make([]string, s.Prefixes)
 	for i := range prefixes {
-		prefixes[i] = randomText(random, fmt.Sprintf("Manual %d.", i), s.PrefixChars)
+		prefixes[i] = common + randomText(random, fmt.Sprintf("Manual %d.", i), s.PrefixChars)
 	}
 	order := s.order(random)
 	prompts := make([]Prompt, len(order))

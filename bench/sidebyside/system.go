@@ -27,7 +27,7 @@ type binaries struct {
 // endpoints is the size of the pool.
 const endpoints = 7
 
-// prefixLength is that of the strategy PREFIX_AWARE here, the default.
+// prefixLength is that of the strategy PREFIX_AWARE here.
 const prefixLength = 4096
 
 // system is everything that runs: all arms at once. Those that are not measured

@@ -49,10 +49,30 @@ func TestAutoThroughEnvoy(t *testing.T) {
 	if len(used) < 4 {
 		t.Errorf("12 conversations are served by %d replicas of 5", len(used))
 	}
+	// KV_AWARE knows what the strategy before it has sent where.
+	last := make(map[int]string)
+	for talk := range 12 {
+		last[talk] = ask(fmt.Sprint(talk), 6)
+	}
+	if err := s.SetConfig(t.Context(), stack.Config{Strategy: "KV_AWARE"}); err != nil {
+		t.Fatal(err)
+	}
+	moved = 0
+	for talk := range 12 {
+		if ask(fmt.Sprint(talk), 7) != last[talk] {
+			moved++
+		}
+	}
+	if moved > 3 {
+		t.Errorf("KV_AWARE: %d of 12 conversations went elsewhere", moved)
+	}
+	if n := metric(t, s, "warmpath_decisions_total", `reason="warm"`, `strategy="KV_AWARE"`); n < 9 {
+		t.Errorf("%v decisions by what is warm", n)
+	}
 	atRest(t, s)
 	noMisses(t, s)
 	status, err := s.Status(t.Context())
-	if err != nil || status.Config.Strategy != "PREFIX_AWARE" {
+	if err != nil || status.Config.Strategy != "KV_AWARE" {
 		t.Errorf("status %+v (%v)", status.Config, err)
 	}
 }

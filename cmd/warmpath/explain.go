@@ -32,7 +32,7 @@ type explainOptions struct {
 	json, showText bool
 	path           string
 	headers        headerFlags
-	prefixLength   int
+	prefixLength   lengthFlag
 	endpoints      string
 	config         string
 }
@@ -62,6 +62,26 @@ func (h headerFlags) get(name string) string {
 	return ""
 }
 
+// lengthFlag is a prefix length: 0 for none given, or route.AutoPrefixLength.
+type lengthFlag int
+
+// String implements flag.Value.
+func (l *lengthFlag) String() string { return "" }
+
+// Set implements flag.Value.
+func (l *lengthFlag) Set(s string) error {
+	if s == "auto" {
+		*l = route.AutoPrefixLength
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return fmt.Errorf("want 1 or more characters, or auto")
+	}
+	*l = lengthFlag(n)
+	return nil
+}
+
 func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var o explainOptions
 	flags := flag.NewFlagSet("warmpath explain", flag.ContinueOnError)
@@ -70,7 +90,7 @@ func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags.BoolVar(&o.showText, "show-text", false, "print the canonical text that the key covers")
 	flags.StringVar(&o.path, "path", "/v1/chat/completions", "request `path`")
 	flags.Var(&o.headers, "H", "request `header`, 'name: value'; may be repeated")
-	flags.IntVar(&o.prefixLength, "prefix-length", 0, fmt.Sprintf("`characters` (bytes on native invoke paths) that make the key, 1 or more (default %d, or the configuration's)", route.DefaultPrefixLength))
+	flags.Var(&o.prefixLength, "prefix-length", "`characters` (bytes on native invoke paths) that make the key, 1 or more, or auto (default auto, or the configuration's)")
 	flags.StringVar(&o.endpoints, "endpoints", "", "comma-separated `host:port` list to choose from (default the configuration's)")
 	flags.StringVar(&o.config, "config", "", "warmpath.yaml `file` to take strategy, lengths, tenant header and endpoints from")
 	flags.Usage = func() {
@@ -85,7 +105,7 @@ func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	case flags.NArg() < 1 || flags.NArg() > 2:
 		return usageError{fmt.Errorf("explain: want one or two body files, got %d arguments", flags.NArg())}
 	}
-	e, err := newExplainer(o, flagWasSet(flags, "prefix-length"))
+	e, err := newExplainer(o)
 	if err != nil {
 		return usageError{err}
 	}
@@ -101,11 +121,6 @@ func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		return printJSON(stdout, bodies)
 	}
 	return printWords(stdout, bodies)
-}
-
-func flagWasSet(flags *flag.FlagSet, name string) (set bool) {
-	flags.Visit(func(f *flag.Flag) { set = set || f.Name == name })
-	return set
 }
 
 func readBody(file string, stdin io.Reader) ([]byte, error) {
@@ -125,7 +140,7 @@ type explainer struct {
 	table        *route.Table
 }
 
-func newExplainer(o explainOptions, lengthSet bool) (*explainer, error) {
+func newExplainer(o explainOptions) (*explainer, error) {
 	c := config.Default()
 	set := fleet.Set{}
 	p := route.Policy{Strategy: route.PrefixAware, PrefixLength: route.DefaultPrefixLength}
@@ -136,11 +151,8 @@ func newExplainer(o explainOptions, lengthSet bool) (*explainer, error) {
 		}
 		p = policy(c.RoutingConfig)
 	}
-	if lengthSet {
-		if o.prefixLength < 1 {
-			return nil, fmt.Errorf("explain: -prefix-length %d: want 1 or more", o.prefixLength)
-		}
-		p.PrefixLength = o.prefixLength
+	if o.prefixLength != 0 {
+		p.PrefixLength = int(o.prefixLength)
 	}
 	if o.endpoints != "" {
 		var err error
@@ -181,7 +193,7 @@ func (e *explainer) explain(file string, body []byte) explanation {
 	result := e.scan(&scanner, head, body, unread, e.policy.ReadLength())
 	x := explanation{
 		File: file, API: result.API.String(), Kind: result.Kind.String(),
-		TextChars: result.Chars, PrefixLength: e.policy.ReadLength(),
+		TextChars: result.Chars, PrefixLength: length(e.policy), Depth: result.Chars,
 		Tenant: result.Tenant, TenantSource: result.TenantSource.String(),
 		Model: result.Model, Adapter: result.Adapter, CacheSalt: result.CacheSalt,
 		Strategy: e.policy.Strategy.String(), Homes: []string{},
@@ -233,8 +245,8 @@ func (e *explainer) decide(x *explanation, result prefix.Result) {
 	x.Reason = decision.Reason.String()
 	if keyed {
 		key := result.Key
-		if decision.HomeCount > 0 {
-			key = decision.Key
+		if decision.Depth > 0 {
+			key, x.Depth = decision.Key, decision.Depth
 		}
 		x.Key = fmt.Sprintf("%016x", key)
 		x.Homes = e.table.Order(key)

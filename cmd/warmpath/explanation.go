@@ -13,8 +13,9 @@ type explanation struct {
 	API          string   `json:"api"`
 	Kind         string   `json:"kind"` // text, raw or none
 	TextChars    int      `json:"text_chars"`
-	PrefixLength int      `json:"prefix_length"`
-	Key          string   `json:"key"` // 16 hex digits; empty if kind is none
+	PrefixLength any      `json:"prefix_length"` // a number or "auto"
+	Key          string   `json:"key"`           // 16 hex digits; empty if kind is none
+	Depth        int      `json:"depth"`         // characters that the key covers
 	Tenant       string   `json:"tenant"`
 	TenantSource string   `json:"tenant_source"`
 	Model        string   `json:"model"`
@@ -84,13 +85,15 @@ func (x explanation) words(b *strings.Builder) {
 	line("api", "%s", x.API)
 	line("tenant", "%q from %s", x.Tenant, x.TenantSource)
 	line("model", "%q adapter %q", x.Model, x.Adapter)
-	switch x.Kind {
-	case "none":
+	switch what := map[string]string{"raw": "bytes", "text": "characters of text"}[x.Kind]; {
+	case what == "":
 		line("key", "none: no prompt text was found")
-	case "raw":
-		line("key", "%s of the first %d bytes (at most %d)", x.Key, x.TextChars, x.PrefixLength)
+	case x.PrefixLength == auto && x.Depth < x.TextChars:
+		line("key", "%s of the first %d of %d %s (auto; deeper in a server that knows this beginning to be hot)", x.Key, x.Depth, x.TextChars, what)
+	case x.PrefixLength == auto:
+		line("key", "%s of all %d %s", x.Key, x.TextChars, what)
 	default:
-		line("key", "%s of the first %d characters of text (at most %d)", x.Key, x.TextChars, x.PrefixLength)
+		line("key", "%s of the first %d %s (at most %v)", x.Key, x.TextChars, what, x.PrefixLength)
 	}
 	if len(x.Homes) > 0 {
 		line("homes", "%s", strings.Join(x.Homes, ", "))
@@ -116,7 +119,11 @@ func difference(bodies []explanation) string {
 		fmt.Fprintf(&b, "the texts part at character %d", at)
 	}
 	if sameKey(bodies) {
-		b.WriteString("; the keys are the same\n")
+		b.WriteString("; the keys are the same")
+		if at > 0 && bodies[0].PrefixLength == auto {
+			b.WriteString(", until what they have in common is so hot that it needs several homes")
+		}
+		b.WriteString("\n")
 		return b.String()
 	}
 	b.WriteString("; the keys differ")

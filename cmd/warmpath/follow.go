@@ -110,6 +110,7 @@ func (p *program) watchConfig(ctx context.Context) error {
 		}
 		generation++
 		p.router.SetPolicy(policy(effective.RoutingConfig))
+		p.router.SetRouters(effective.Routers)
 		p.extproc.SetSettings(s)
 		p.level.Set(logLevel(effective.Log.Level))
 		p.metrics.ConfigGeneration.Set(float64(generation))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/stack"
 	"github.com/warmpath/warmpath/internal/testenv"
 )
@@ -21,7 +22,10 @@ func TestReloadUnderLoad(t *testing.T) {
 	goroutines := metric(t, s, "go_goroutines")
 	open, _ := holdOpen(t, s, chat(strings.Repeat("A stream across all changes. ", 60), "q", true), 6)
 	for change := range 50 {
-		config := []stack.Config{{Strategy: "LEAST_OUTSTANDING_REQUESTS"}, prefixAware(1 + change), {Strategy: "RANDOM"}}[change%3]
+		config := []stack.Config{
+			{Strategy: "LEAST_OUTSTANDING_REQUESTS"}, prefixAware(1 + change), {Strategy: "RANDOM"},
+			{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength}, {Strategy: "KV_AWARE"},
+		}[change%5]
 		before, err := s.Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -78,7 +82,7 @@ func metric(t *testing.T, s *stack.Stack, name string, labels ...string) float64
 func decisions(t *testing.T, s *stack.Stack) map[string]float64 {
 	t.Helper()
 	counts := make(map[string]float64)
-	for _, strategy := range []string{"RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE"} {
+	for _, strategy := range []string{"RANDOM", "LEAST_OUTSTANDING_REQUESTS", "PREFIX_AWARE", "KV_AWARE"} {
 		counts[strategy] = metric(t, s, "warmpath_decisions_total", fmt.Sprintf("strategy=%q", strategy))
 	}
 	return counts

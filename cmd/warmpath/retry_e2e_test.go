@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/stack"
 	"github.com/warmpath/warmpath/internal/testenv"
 )
@@ -26,7 +27,10 @@ func TestDeadEndpointFailsNoRequest(t *testing.T) {
 	if err := s.Replicas.Stop(dead); err != nil {
 		t.Fatal(err)
 	}
-	for _, config := range []stack.Config{{Strategy: "LEAST_OUTSTANDING_REQUESTS"}, prefixAware(0), {Strategy: "RANDOM"}} {
+	for _, config := range []stack.Config{
+		{Strategy: "LEAST_OUTSTANDING_REQUESTS"}, prefixAware(0), {Strategy: "RANDOM"},
+		{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength}, {Strategy: "KV_AWARE"},
+	} {
 		if err := s.SetConfig(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}

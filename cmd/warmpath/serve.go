@@ -93,6 +93,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p.level.Set(logLevel(c.Log.Level))
 	p.log = telemetry.NewLogger(stderr, string(c.Log.Format), p.level)
 	p.router = route.NewRouter(policy(c.RoutingConfig))
+	p.router.SetRouters(c.Routers)
 	p.metrics = telemetry.NewMetrics(p.router.Loads())
 	p.metrics.ConfigGeneration.Set(1)
 	observer, err := p.observer(ctx)

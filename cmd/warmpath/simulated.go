@@ -60,7 +60,7 @@ func resultOf(policy string, routers int, r *sim.Result) policyResult {
 		Policy: policy, Routers: routers, Requests: r.Requests, HitRate: r.HitRate(),
 		TTFT:          quantiles{P50: ms(.5), P90: ms(.9), P99: ms(.99)},
 		BusiestOver:   busiest{Requests: r.Busiest(requests), Prefill: r.Busiest(prefill)},
-		OverflowShare: float64(r.Overflowed) / keyed, MovedShare: float64(r.Moved) / keyed,
+		OverflowShare: float64(r.Overflowed) / float64(max(r.Requests, 1)), MovedShare: float64(r.Moved) / keyed,
 	}
 	var all sim.Share
 	for _, s := range r.Shares {

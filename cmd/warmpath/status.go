@@ -167,16 +167,18 @@ func (s *status) endpoints() []endpointStatus {
 	return list
 }
 
+const auto = "auto"
+
 func length(p route.Policy) any {
 	if p.PrefixLength == route.AutoPrefixLength {
-		return "auto"
+		return auto
 	}
 	return p.PrefixLength
 }
 
 func threshold(p route.Policy) string {
 	if p.ConcurrencyThreshold == route.AutoConcurrencyThreshold {
-		return "auto"
+		return auto
 	}
 	return strconv.Itoa(p.ConcurrencyThreshold)
 }

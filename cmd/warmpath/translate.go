@@ -16,10 +16,11 @@ func policy(c config.RoutingConfig) route.Policy {
 		config.Random:                   route.Random,
 		config.LeastOutstandingRequests: route.LeastOutstandingRequests,
 		config.PrefixAware:              route.PrefixAware,
+		config.KVAware:                  route.KVAware,
 	}
 	return route.Policy{
 		Strategy:             strategies[c.RoutingStrategy],
-		PrefixLength:         c.PrefixAware.PrefixLength,
+		PrefixLength:         int(c.PrefixAware.PrefixLength),
 		ConcurrencyThreshold: int(c.PrefixAware.ConcurrencyThreshold),
 	}
 }

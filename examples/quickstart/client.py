@@ -17,7 +17,7 @@ from openai import OpenAI
 
 DEFAULT_BASE_URL = "http://127.0.0.1:10000/v1"
 
-# Long enough to fill the default prefix of 4096 characters.
+# Some 1,700 tokens, so that what is cached shows.
 SYSTEM_PROMPT = "You answer questions about the parts catalogue of a bicycle workshop.\n" + "".join(
     f"Part {1000 + n}: fits wheel size {20 + n % 9}, stock {n * 7 % 40}, shelf {chr(65 + n % 26)}{n % 12}.\n"
     for n in range(100)

@@ -76,7 +76,8 @@ func (m *Memory) grow() {
 // Bytes returns the size of the table.
 func (m *Memory) Bytes() int { return len(m.sets) * ways * 32 }
 
-// ID returns the number of an endpoint. An address keeps it.
+// ID returns the number of an endpoint. An address keeps it as long as it is
+// retained, and no other ever gets it.
 func (m *Memory) ID(address string) ID {
 	if id, ok := m.ids[address]; ok {
 		return id
@@ -90,6 +91,16 @@ func (m *Memory) ID(address string) ID {
 	m.ids[address] = id
 	m.names, m.busy = append(m.names, address), append(m.busy, 0)
 	return id
+}
+
+// Retain forgets what the endpoints have that keep does not name: whoever was away
+// may come back without its cache.
+func (m *Memory) Retain(keep func(address string) bool) {
+	for address := range m.ids {
+		if !keep(address) {
+			delete(m.ids, address)
+		}
+	}
 }
 
 // Begin counts a request and returns by what its heats are to be divided to be

@@ -23,15 +23,18 @@ type Problems = strict.Problems
 type Config struct {
 	Listen        Listen        `yaml:"listen"`
 	RoutingConfig RoutingConfig `yaml:"routingConfig"`
-	Policies      []NamedPolicy `yaml:"policies"`
-	Tenant        Tenant        `yaml:"tenant"`
-	Membership    Membership    `yaml:"membership"`
-	Health        Health        `yaml:"health"`
-	Cluster       Cluster       `yaml:"cluster"`
-	Limits        Limits        `yaml:"limits"`
-	Retry         Retry         `yaml:"retry"`
-	Tracing       Tracing       `yaml:"tracing"`
-	Log           Log           `yaml:"log"`
+	// Routers is how many warmpath processes, this one included, route to the same
+	// endpoints without knowing of each other's requests, 1 to MaxRouters.
+	Routers    int           `yaml:"routers"`
+	Policies   []NamedPolicy `yaml:"policies"`
+	Tenant     Tenant        `yaml:"tenant"`
+	Membership Membership    `yaml:"membership"`
+	Health     Health        `yaml:"health"`
+	Cluster    Cluster       `yaml:"cluster"`
+	Limits     Limits        `yaml:"limits"`
+	Retry      Retry         `yaml:"retry"`
+	Tracing    Tracing       `yaml:"tracing"`
+	Log        Log           `yaml:"log"`
 }
 
 // Listen holds the addresses to serve on, each "ip:port", "localhost:port" or
@@ -54,6 +57,7 @@ const (
 	Random                   Strategy = "RANDOM"
 	LeastOutstandingRequests Strategy = "LEAST_OUTSTANDING_REQUESTS"
 	PrefixAware              Strategy = "PREFIX_AWARE"
+	KVAware                  Strategy = "KV_AWARE"
 )
 
 // RoutingConfig is SageMaker's block of that name.
@@ -62,16 +66,23 @@ type RoutingConfig struct {
 	PrefixAware     PrefixAwareRoutingConfig `yaml:"prefixAwareRoutingConfig"`
 }
 
-// PrefixAwareRoutingConfig has an effect only while the strategy is PrefixAware.
+// PrefixAwareRoutingConfig has an effect only while the strategy is PrefixAware; the
+// threshold also with KVAware.
 type PrefixAwareRoutingConfig struct {
 	// PrefixLength is how much of a prompt decides, route.MinPrefixLength to
 	// route.MaxPrefixLength: characters of its text, bytes on native invoke paths;
 	// or route.AutoPrefixLength, "auto" in the file.
-	PrefixLength int `yaml:"prefixLength"`
+	PrefixLength Length `yaml:"prefixLength"`
 	// ConcurrencyThreshold is how many requests may be outstanding on a host
 	// before the next host is taken.
 	ConcurrencyThreshold Threshold `yaml:"concurrencyThreshold"`
 }
+
+// Length is a number of characters, or AutoLength.
+type Length int
+
+// AutoLength finds the length for each prefix; "auto" in the file.
+const AutoLength Length = route.AutoPrefixLength
 
 // Threshold is a number of outstanding requests on one host,
 // route.MinConcurrencyThreshold to route.MaxConcurrencyThreshold, or AutoThreshold.
@@ -189,6 +200,9 @@ const (
 	LogJSON LogFormat = "json"
 )
 
+// MaxRouters bounds Config.Routers.
+const MaxRouters = 1000
+
 // Default is the configuration of an empty file, which only lacks a membership.
 func Default() Config {
 	return Config{
@@ -197,6 +211,7 @@ func Default() Config {
 			RoutingStrategy: Random,
 			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: route.DefaultPrefixLength, ConcurrencyThreshold: AutoThreshold},
 		},
+		Routers:    1,
 		Tenant:     Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
 		Membership: Membership{DrainTimeout: 5 * time.Minute},
 		Health: Health{

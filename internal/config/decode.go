@@ -32,6 +32,7 @@ func (c *Config) decode(root strict.Value) {
 		strict.Field{Name: "listen", Decode: c.Listen.decode},
 		strict.Field{Name: "routingConfig", Alias: "RoutingConfig", Decode: c.RoutingConfig.decode},
 		strict.Field{Name: "policies", Decode: c.decodePolicies},
+		strict.Field{Name: "routers", Decode: strict.Int(&c.Routers, 1, MaxRouters)},
 		strict.Field{Name: "tenant", Decode: c.Tenant.decode},
 		strict.Field{Name: "membership", Decode: func(v strict.Value) {
 			hasMembership = true
@@ -54,11 +55,7 @@ func (r *RoutingConfig) decode(v strict.Value) { v.Fields(r.fields()...) }
 func (r *RoutingConfig) fields() []strict.Field {
 	return []strict.Field{
 		{Name: "routingStrategy", Alias: "RoutingStrategy", Decode: func(v strict.Value) {
-			if word, _ := v.Word(); word == "KV_AWARE" {
-				v.Reject("is not supported by this version (want RANDOM, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE)")
-				return
-			}
-			strict.Enum(&r.RoutingStrategy, Random, LeastOutstandingRequests, PrefixAware)(v)
+			strict.Enum(&r.RoutingStrategy, Random, LeastOutstandingRequests, PrefixAware, KVAware)(v)
 		}},
 		{Name: "prefixAwareRoutingConfig", Alias: "PrefixAwareRoutingConfig", Decode: r.PrefixAware.decode},
 	}
@@ -66,25 +63,28 @@ func (r *RoutingConfig) fields() []strict.Field {
 
 func (p *PrefixAwareRoutingConfig) decode(v strict.Value) {
 	v.Fields(
-		strict.Field{Name: "prefixLength", Alias: "PrefixLength", Decode: func(v strict.Value) {
-			if word, _ := v.Word(); word == "auto" {
-				p.PrefixLength = route.AutoPrefixLength
-				return
-			}
-			strict.Int(&p.PrefixLength, route.MinPrefixLength, route.MaxPrefixLength)(v)
-		}},
+		strict.Field{Name: "prefixLength", Alias: "PrefixLength", Decode: p.PrefixLength.decode},
 		strict.Field{Name: "concurrencyThreshold", Alias: "ConcurrencyThreshold", Decode: p.ConcurrencyThreshold.decode},
 	)
 }
 
+func (l *Length) decode(v strict.Value) {
+	decodeAuto(v, l, AutoLength, route.MinPrefixLength, route.MaxPrefixLength)
+}
+
 func (t *Threshold) decode(v strict.Value) {
+	decodeAuto(v, t, AutoThreshold, route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold)
+}
+
+// decodeAuto reads a whole number within bounds, or the word auto.
+func decodeAuto[N ~int](v strict.Value, n *N, auto N, low, high int) {
 	switch word, ok := v.Word(); {
 	case ok && word == "auto":
-		*t = AutoThreshold
+		*n = auto
 	case ok:
-		v.Reject("is not a whole number (want auto or %d..%d)", route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold)
+		v.Reject("is not a whole number (want auto or %d..%d)", low, high)
 	default:
-		strict.Int(t, route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold)(v)
+		strict.Int(n, int64(low), int64(high))(v)
 	}
 }
 

@@ -32,6 +32,14 @@ func (t Threshold) MarshalYAML() (any, error) {
 	return int(t), nil
 }
 
+// MarshalYAML writes auto or the number.
+func (l Length) MarshalYAML() (any, error) {
+	if l == AutoLength {
+		return "auto", nil
+	}
+	return int(l), nil
+}
+
 // MarshalYAML writes the one source there is.
 func (m Membership) MarshalYAML() (any, error) {
 	if m.File != "" {

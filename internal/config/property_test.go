@@ -28,8 +28,9 @@ func drawConfig(t *rapid.T) Config {
 	c.Listen.ExtProc = fmt.Sprintf("%s:%d", host, port)
 	c.Listen.XDS = rapid.SampledFrom([]string{"", fmt.Sprintf(":%d", port+1)}).Draw(t, "xds")
 	c.Listen.Admin = rapid.SampledFrom([]string{"", fmt.Sprintf("0.0.0.0:%d", port+2)}).Draw(t, "admin")
-	c.RoutingConfig.RoutingStrategy = rapid.SampledFrom([]Strategy{Random, LeastOutstandingRequests, PrefixAware}).Draw(t, "strategy")
-	c.RoutingConfig.PrefixAware.PrefixLength = rapid.IntRange(route.MinPrefixLength, route.MaxPrefixLength).Draw(t, "length")
+	c.RoutingConfig.RoutingStrategy = rapid.SampledFrom([]Strategy{Random, LeastOutstandingRequests, PrefixAware, KVAware}).Draw(t, "strategy")
+	c.RoutingConfig.PrefixAware.PrefixLength = drawLength(t)
+	c.Routers = rapid.IntRange(1, MaxRouters).Draw(t, "routers")
 	c.RoutingConfig.PrefixAware.ConcurrencyThreshold = Threshold(rapid.IntRange(0, route.MaxConcurrencyThreshold).Draw(t, "threshold"))
 	c.Tenant.Header = rapid.StringMatching(`x-[a-df-fh-z0-9][a-z0-9-]{0,20}`).Draw(t, "header")
 	c.Cluster.Name = rapid.StringMatching(`[A-Za-z0-9_.-]{1,60}`).Draw(t, "cluster")
@@ -50,6 +51,13 @@ func drawConfig(t *rapid.T) Config {
 		c.Membership.Static = rapid.SliceOfNDistinct(rapid.Custom(drawEndpoint), 0, 5, func(e fleet.Endpoint) string { return e.Address }).Draw(t, "static")
 	}
 	return c
+}
+
+func drawLength(t *rapid.T) Length {
+	if rapid.Bool().Draw(t, "auto") {
+		return AutoLength
+	}
+	return Length(rapid.IntRange(route.MinPrefixLength, route.MaxPrefixLength).Draw(t, "length"))
 }
 
 func drawEndpoint(t *rapid.T) fleet.Endpoint {
@@ -112,6 +120,15 @@ func (t *Threshold) UnmarshalYAML(n *yaml.Node) error {
 		return nil
 	}
 	return n.Decode((*int)(t))
+}
+
+// UnmarshalYAML exists for the twin alone.
+func (l *Length) UnmarshalYAML(n *yaml.Node) error {
+	if n.Value == "auto" {
+		*l = AutoLength
+		return nil
+	}
+	return n.Decode((*int)(l))
 }
 
 // UnmarshalYAML exists for the twin alone; it leaves the membership out.

@@ -12,7 +12,7 @@ import (
 // is bound to sockets, to Envoy's view of the cluster or to exporters, and
 // waits for a restart.
 func livePaths() []string {
-	return []string{"routingConfig", "policies", "tenant", "retry", "limits.inflateBytes", "log.level"}
+	return []string{"routingConfig", "policies", "routers", "tenant", "retry", "limits.inflateBytes", "log.level"}
 }
 
 // Reload returns the configuration that a process running c should use now that
@@ -21,6 +21,7 @@ func (c Config) Reload(next Config) (effective Config, restart []string) {
 	effective = c
 	effective.RoutingConfig = next.RoutingConfig
 	effective.Policies = next.Policies
+	effective.Routers = next.Routers
 	effective.Tenant = next.Tenant
 	effective.Retry = next.Retry
 	effective.Limits.InflateBytes = next.Limits.InflateBytes

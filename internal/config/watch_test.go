@@ -37,7 +37,7 @@ func TestWatch(t *testing.T) {
 			got = append(got, fmt.Sprint(c.RoutingConfig.PrefixAware.PrefixLength, " ", err))
 		})
 		want := []string{
-			"4096 w.yaml:4: routingConfig.prefixAwareRoutingConfig.prefixLength: 512 is below the minimum 1024 (want 1024..65536)",
+			"-1 w.yaml:4: routingConfig.prefixAwareRoutingConfig.prefixLength: 512 is below the minimum 1024 (want 1024..65536)",
 			"8192 <nil>",
 			"0 gone",
 		}

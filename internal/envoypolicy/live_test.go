@@ -21,7 +21,7 @@ var rewrite = flag.Bool("rewrite", false, "record what the real Envoy sends as t
 // routes are those of testdata/live/routes.yaml, and the policies that should
 // come of them: see describe. A sample of each is in testdata/samples.
 var routes = map[string]string{
-	"plain":             "default LEAST_OUTSTANDING_REQUESTS 4096 0",
+	"plain":             "default LEAST_OUTSTANDING_REQUESTS -1 0",
 	"initial-name":      "initial_metadata PREFIX_AWARE 16384 7",
 	"initial-json":      "initial_metadata PREFIX_AWARE 4096 10",
 	"initial-formatted": "initial_metadata PREFIX_AWARE 16384 7",

@@ -189,7 +189,9 @@ var sayings = []said{
 	{json: `{"strategy":"PREFIX_AWARE"}`, apply: func(p *route.Policy) { p.Strategy = route.PrefixAware }},
 	{json: `{"strategy":"RANDOM","prefixLength":2048}`, apply: func(p *route.Policy) { p.Strategy, p.PrefixLength = route.Random, 2048 }},
 	{json: `{"concurrency_threshold":3}`, apply: func(p *route.Policy) { p.ConcurrencyThreshold = 3 }},
-	{json: `{"policy":"long"}`, apply: func(p *route.Policy) { *p = route.Policy{Strategy: route.PrefixAware, PrefixLength: 4096} }},
+	{json: `{"policy":"long"}`, apply: func(p *route.Policy) {
+		*p = route.Policy{Strategy: route.PrefixAware, PrefixLength: route.DefaultPrefixLength}
+	}},
 	{json: `{"policy":"none"}`, faulty: true},
 	{json: `{"prefix_length":5}`, faulty: true},
 	{json: `{"strategy":"PREFIX_AWARE","x":5}`, faulty: true},

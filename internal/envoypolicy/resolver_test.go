@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/internal/route"
 )
 
-const silence = "default LEAST_OUTSTANDING_REQUESTS 4096 0"
+const silence = "default LEAST_OUTSTANDING_REQUESTS -1 0"
 
 func TestInitialMetadata(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
@@ -20,11 +20,11 @@ func TestInitialMetadata(t *testing.T) {
 		{" ", silence},
 		{"{}", silence},
 		{"long", "initial_metadata PREFIX_AWARE 16384 7"},
-		{" random\n", "initial_metadata RANDOM 4096 0"},
+		{" random\n", "initial_metadata RANDOM -1 0"},
 		{`{"policy":"long"}`, "initial_metadata PREFIX_AWARE 16384 7"},
 		{`{"policy":"long","prefix_length":1024}`, "initial_metadata PREFIX_AWARE 1024 7"},
-		{`{"strategy":"PREFIX_AWARE"}`, "initial_metadata PREFIX_AWARE 4096 0"},
-		{`{"concurrency_threshold":10}`, "initial_metadata LEAST_OUTSTANDING_REQUESTS 4096 10"},
+		{`{"strategy":"PREFIX_AWARE"}`, "initial_metadata PREFIX_AWARE -1 0"},
+		{`{"concurrency_threshold":10}`, "initial_metadata LEAST_OUTSTANDING_REQUESTS -1 10"},
 		{`{"policy":"long","prefix_length":"auto"}`, "initial_metadata PREFIX_AWARE -1 7"},
 		{`{"policy":"long","concurrency_threshold":"auto"}`, "initial_metadata PREFIX_AWARE 16384 0"},
 		{`{"strategy":"PREFIX_AWARE","prefixLength":65536,"concurrencyThreshold":1024}`, "initial_metadata PREFIX_AWARE 65536 1024"},
@@ -37,8 +37,8 @@ func TestInitialMetadata(t *testing.T) {
 		{`{"policy":"short"}`, `policy "short": unknown policy, want the name of a policy of the configuration`},
 		{`{"policy":""}`, `policy "": unknown policy, want the name of a policy of the configuration`},
 		{`{"policy":5}`, `policy 5: wrong type, want the name of a policy of the configuration`},
-		{`{"strategy":"KV"}`, `strategy "KV": out of range, want one of RANDOM, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE`},
-		{`{"strategy":true}`, `strategy true: wrong type, want one of RANDOM, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE`},
+		{`{"strategy":"KV"}`, `strategy "KV": out of range, want one of RANDOM, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE, KV_AWARE`},
+		{`{"strategy":true}`, `strategy true: wrong type, want one of RANDOM, LEAST_OUTSTANDING_REQUESTS, PREFIX_AWARE, KV_AWARE`},
 		{`{"concurrency_threshold":0}`, "concurrency_threshold 0: out of range, want a whole number 1..1024 or auto"},
 		{`{"prefix_length":1023}`, "prefix_length 1023: out of range, want a whole number 1024..65536 or auto"},
 		{`{"prefix_length":65537}`, "prefix_length 65537: out of range, want a whole number 1024..65536 or auto"},
@@ -90,11 +90,11 @@ func TestRouteText(t *testing.T) {
 		{`typed_filter_metadata { key: "warmpath" value { type_url: "x" } }`, ""},
 		{`filter_metadata { key: "warmpath" }`, ""},
 		{metadataText(""), ""},
-		{metadataText(strategy), "route_metadata PREFIX_AWARE 4096 0"},
-		{metadataText(`fields { key: "strat\145gy" value { string_value: "RAN\x44OM" } }`), "route_metadata RANDOM 4096 0"},
-		{metadataText(`fields { key: "routing_config" value { struct_value { ` + strategy + ` } } }`), "route_metadata PREFIX_AWARE 4096 0"},
-		{metadataText(`fields { key: "x" value { } }`) + metadataText(strategy), "route_metadata PREFIX_AWARE 4096 0"}, // of two the last counts, as in any map
-		{strings.Repeat(" ", maxCachedText) + metadataText(strategy), "route_metadata PREFIX_AWARE 4096 0"},
+		{metadataText(strategy), "route_metadata PREFIX_AWARE -1 0"},
+		{metadataText(`fields { key: "strat\145gy" value { string_value: "RAN\x44OM" } }`), "route_metadata RANDOM -1 0"},
+		{metadataText(`fields { key: "routing_config" value { struct_value { ` + strategy + ` } } }`), "route_metadata PREFIX_AWARE -1 0"},
+		{metadataText(`fields { key: "x" value { } }`) + metadataText(strategy), "route_metadata PREFIX_AWARE -1 0"}, // of two the last counts, as in any map
+		{strings.Repeat(" ", maxCachedText) + metadataText(strategy), "route_metadata PREFIX_AWARE -1 0"},
 
 		{metadataText(`fields { key: "strategy" value { string_value: [REDACTED] } }`), "malformed, field \"strategy\": the value is hidden"},
 		{metadataText(`fields { key: "strategy" value: [REDACTED] }`), "malformed, field \"strategy\": the value is hidden"},
@@ -144,7 +144,7 @@ func TestFaultsAreKeptInOrder(t *testing.T) {
 		}
 	}
 	in.InitialMetadata = "random"
-	if got := describe(r.Resolve(in)); got != "initial_metadata RANDOM 4096 0" {
+	if got := describe(r.Resolve(in)); got != "initial_metadata RANDOM -1 0" {
 		t.Errorf("Resolve = %s", got)
 	}
 	if got := r.Resolve(Input{InitialMetadata: "nobody"}); len(got.Faults) != 1 {

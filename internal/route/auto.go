@@ -95,18 +95,20 @@ func (s *scratch) reset(n int) {
 
 // autoPrefix chooses by the automatic prefix length.
 func (t *Table) autoPrefix(d Decision, r Request, threshold int) (Decision, load.Reservation) {
-	m := t.memory
-	m.Lock()
-	defer m.Unlock()
-	a := &auto{t: t, m: m, s: &m.scratch, request: r, length: max(r.Chars, 1)}
-	a.s.reset(len(t.candidates))
-	n := a.walk()
-	a.limits = t.looseBounds(threshold)
-	a.mean = a.limits.perWeight * t.totalWeight / float64(len(t.candidates))
+	t.memory.Lock()
+	defer t.memory.Unlock()
+	a := t.newAuto(r, threshold)
+	n := a.walk(true)
 	a.describe(&d)
+	return a.reserve(d, n, a.cheapest)
+}
+
+// reserve takes a slot at the candidate that choose names, and remembers that
+// the n levels looked at go there.
+func (a *auto) reserve(d Decision, n int, choose func() (int, Reason)) (Decision, load.Reservation) {
 	for {
-		i, reason := a.cheapest()
-		c := &t.candidates[i]
+		i, reason := choose()
+		c := &a.t.candidates[i]
 		var slot load.Reservation
 		var seen int64
 		ok := true
@@ -119,50 +121,71 @@ func (t *Table) autoPrefix(d Decision, r Request, threshold int) (Decision, load
 		d.Warm = a.warm(i)
 		d.Rank = a.rank(i)
 		d.choose(c.address, d.homes[:])
-		a.remember(i, n, r.Now)
+		a.remember(i, n, a.request.Now)
 		return d, slot
 	}
 }
 
-// walk finds the homes, and what each candidate has served of the prompt. It
-// returns how many levels it has looked at.
-func (a *auto) walk() (n int) {
+// newAuto begins a decision. The memory must be locked until it ends.
+func (t *Table) newAuto(r Request, threshold int) auto {
+	a := auto{t: t, m: t.memory, s: &t.memory.scratch, request: r, length: max(r.Chars, 1), second: -1}
+	a.s.reset(len(t.candidates))
+	a.limits = t.looseBounds(threshold)
+	a.mean = a.limits.perWeight * t.totalWeight / float64(len(t.candidates))
+	return a
+}
+
+// walk finds what each candidate has served of the prompt, and with homes the
+// homes. It returns how many levels it has looked at.
+func (a *auto) walk(homes bool) (n int) {
 	total := max(a.m.Begin(), 4*float64(len(a.t.candidates)))
 	a.homes = len(a.t.candidates)
 	if len(a.request.Levels) == 0 {
-		a.visit(0, a.request.Key, total, 0, 1)
+		heat := a.visit(a.request.Key, 0, 1)
+		if homes {
+			a.narrow(0, 1, a.request.Key, heat, heat/total)
+		}
 		a.s.levels[0] = a.request.Key
 		return 1
 	}
-	before := int32(0)
+	before := 0
 	for level := 1; level <= min(len(a.request.Levels), affinity.MaxLevels); level = affinity.NextLevel(level) {
 		key := a.request.Levels[level-1]
-		a.visit(level*LevelChars, key, total, before, int32(level))
+		heat := a.visit(key, before, level)
+		if homes && a.homes > 1 {
+			a.narrow(before, level, key, heat, heat/total)
+		}
 		a.s.levels[n] = key
-		n, before = n+1, int32(level)
+		n, before = n+1, level
 	}
 	return n
 }
 
-// visit takes one level into account. before is the level that was visited before
-// it, both counted in levels.
-func (a *auto) visit(depth int, key uint64, total float64, before, level int32) {
+// visit notes who has served a level, and returns how many recent requests had
+// it. before is the level that was visited before it.
+func (a *auto) visit(key uint64, before, level int) (heat float64) {
 	entry, heat := a.m.Visit(key)
 	for _, id := range entry.Holders() {
 		if id == 0 {
 			break
 		}
-		if i := a.t.candidateOf(id); i >= 0 && a.s.matched[i] == before {
-			a.s.matched[i] = level
+		if i := a.t.candidateOf(id); i >= 0 && a.s.matched[i] == int32(before) {
+			a.s.matched[i] = int32(level)
 		}
 	}
-	if a.homes == 1 {
-		return
+	return heat
+}
+
+// narrow chooses among the homes as many as a level's share of the recent
+// requests takes. A prompt without levels has depth 0.
+func (a *auto) narrow(before, level int, key uint64, heat, share float64) {
+	depth := level * LevelChars
+	if len(a.request.Levels) == 0 {
+		depth = 0
 	}
-	share := heat / total
 	want := max(int(math.Ceil(share*float64(len(a.t.candidates)))), 1)
 	if want > 1 {
-		a.hot, a.heat = int(level)*LevelChars, heat
+		a.hot, a.heat = level*LevelChars, heat
 	}
 	if want < a.homes || before == 0 {
 		want = min(want, a.homes)
@@ -238,13 +261,10 @@ func (a *auto) cheapest() (best int, reason Reason) {
 	}
 }
 
-// cost is what the request costs at a candidate, in seconds.
+// cost is what the request costs at a candidate, in seconds: its work, and what it
+// costs to leave the homes.
 func (a *auto) cost(i int) float64 {
-	c := &a.t.candidates[i]
-	cold := a.cold(i) / charsPerSecond
-	wait := float64(a.m.Wait(c.id, a.request.Now)) / 1e9
-	load := float64(c.counter.Outstanding()) * c.perSpeed
-	cost := (wait + (coldWeight*cold+fixedCost)*c.perSpeed) * (load + calm) / (a.mean + calm)
+	cost := a.work(i)
 	if !a.s.home[i] && !a.isWarm(i) {
 		stray := a.t.stray * float64(a.length) / charsPerSecond
 		if i != a.second {
@@ -253,6 +273,16 @@ func (a *auto) cost(i int) float64 {
 		cost += stray
 	}
 	return cost
+}
+
+// work is the prefill that waits at a candidate and that of the request, in
+// seconds, weighed by how many requests are there already.
+func (a *auto) work(i int) float64 {
+	c := &a.t.candidates[i]
+	cold := a.cold(i) / charsPerSecond
+	wait := float64(a.m.Wait(c.id, a.request.Now)) / 1e9
+	load := float64(c.counter.Outstanding()) * c.perSpeed
+	return (wait + (coldWeight*cold+fixedCost)*c.perSpeed) * (load + calm) / (a.mean + calm)
 }
 
 // cold is how many characters there are to prefill at a candidate. What is hot is

@@ -31,7 +31,7 @@ func prompt(parts ...any) (levels []uint64) {
 }
 
 func ask(levels []uint64, now int64) Request {
-	return Request{Key: levels[len(levels)-1], Keyed: true, Levels: levels, Chars: len(levels) * LevelChars, Now: now, Random: uint64(now) * 0x9e3779b97f4a7c15}
+	return Request{Key: levels[len(levels)-1], Keyed: true, Levels: levels, Chars: len(levels) * LevelChars, Now: now, Random: next(uint64(now))}
 }
 
 // world is a router in use: requests come 10 ms apart and last as long as 40 more.

@@ -16,9 +16,10 @@ const (
 	SingleCandidate
 	// ByRandom: the strategy is RANDOM.
 	ByRandom
-	// ByLeastOutstanding: the strategy is LEAST_OUTSTANDING_REQUESTS.
+	// ByLeastOutstanding: the strategy is LEAST_OUTSTANDING_REQUESTS, or it is
+	// KV_AWARE and no endpoint is warm or those that are have too much to do.
 	ByLeastOutstanding
-	// NoKey: PREFIX_AWARE, but the request has no text to make a key of; the
+	// NoKey: PREFIX_AWARE or KV_AWARE, but the request has no text to make a key of; the
 	// least loaded endpoint was chosen.
 	NoKey
 	// Home: the key's first home had room.
@@ -30,6 +31,9 @@ const (
 	WarmElsewhere
 	// Relief: the homes have too much to prefill.
 	Relief
+	// Warm: the strategy is KV_AWARE, and the endpoint has served the request's
+	// beginning before.
+	Warm
 	// Saturated: every endpoint was at its bound; the least loaded was chosen.
 	Saturated
 )
@@ -45,6 +49,7 @@ var reasonNames = [...]string{
 	Overflow:           "overflow",
 	WarmElsewhere:      "warm_elsewhere",
 	Relief:             "relief",
+	Warm:               "warm",
 	Saturated:          "saturated",
 }
 
@@ -88,7 +93,8 @@ type Decision struct {
 	// Depth is how many characters of the prompt the homes depend on, 0 for all of
 	// them; Share the part of the recent requests that begins with these, 0 to 1;
 	// HomeCount how many homes they have; Warm how many characters of this prompt
-	// the chosen endpoint has served before. All are 0 with a fixed prefix length.
+	// the chosen endpoint has served before. All are 0 with a fixed prefix length, and
+	// all but Warm with KVAware.
 	Depth     int
 	Share     float64
 	HomeCount int

@@ -50,7 +50,9 @@ func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
 	case policy.Strategy == PrefixAware && r.Keyed:
 		d.Key, d.Keyed = r.Key, true
 		return t.prefixAware(d, policy.ConcurrencyThreshold)
-	case policy.Strategy == PrefixAware:
+	case policy.Strategy == KVAware && r.Keyed:
+		return t.kvAware(d, r, policy.ConcurrencyThreshold)
+	case policy.NeedsKey():
 		d.Reason = NoKey
 	default:
 		d.Reason = ByLeastOutstanding

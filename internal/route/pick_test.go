@@ -26,7 +26,7 @@ func setOf(list ...fleet.Endpoint) fleet.Set {
 }
 
 func prefixAware(threshold int) Policy {
-	return Policy{Strategy: PrefixAware, PrefixLength: DefaultPrefixLength, ConcurrencyThreshold: threshold}
+	return Policy{Strategy: PrefixAware, PrefixLength: 4096, ConcurrencyThreshold: threshold}
 }
 
 // A thousand goroutines with one prefix hold slots at random: no endpoint ever

@@ -22,12 +22,14 @@ const (
 	Random Strategy = iota
 	LeastOutstandingRequests
 	PrefixAware
+	KVAware
 )
 
 var strategyNames = [...]string{
 	Random:                   "RANDOM",
 	LeastOutstandingRequests: "LEAST_OUTSTANDING_REQUESTS",
 	PrefixAware:              "PREFIX_AWARE",
+	KVAware:                  "KV_AWARE",
 }
 
 // String returns the name that configuration, spans and metrics use.
@@ -58,21 +60,20 @@ func ParseStrategy(name string) (Strategy, error) {
 	return 0, fmt.Errorf("strategy %q: want one of %s", name, strings.Join(strategyNames[:], ", "))
 }
 
-// Bounds of SageMaker's PrefixAwareRoutingConfig, and the default prefix length:
-// on real traces 4096 characters kept the most hits without sending the fleet's
-// traffic to one replica (docs/RATIONALE.md).
+// Bounds of SageMaker's PrefixAwareRoutingConfig, and the default prefix length.
 const (
-	MinPrefixLength     = 1024
-	MaxPrefixLength     = 65536
-	DefaultPrefixLength = 4096
+	MinPrefixLength = 1024
+	MaxPrefixLength = 65536
+	// AutoPrefixLength finds the length for each prefix by itself. No fixed one fits
+	// all traffic (docs/RATIONALE.md), so it is the default.
+	AutoPrefixLength    = -1
+	DefaultPrefixLength = AutoPrefixLength
 
 	// LevelChars is the distance of two levels of a key, as in package prefix.
 	LevelChars = 256
 
 	MinConcurrencyThreshold = 1
 	MaxConcurrencyThreshold = 1024
-	// AutoPrefixLength finds the length for each prefix by itself.
-	AutoPrefixLength = -1
 	// AutoConcurrencyThreshold lets the bound follow the mean load: see autoBound.
 	AutoConcurrencyThreshold = 0
 )
@@ -87,16 +88,16 @@ type Policy struct {
 	PrefixLength int
 	// ConcurrencyThreshold is how many requests may be outstanding at an
 	// endpoint before its keys overflow, or AutoConcurrencyThreshold. Used by
-	// PrefixAware only.
+	// PrefixAware and KVAware.
 	ConcurrencyThreshold int
 }
 
 // NeedsKey reports whether the policy looks at a request's beginning.
-func (p Policy) NeedsKey() bool { return p.Strategy == PrefixAware }
+func (p Policy) NeedsKey() bool { return p.Strategy == PrefixAware || p.Strategy == KVAware }
 
 // ReadLength is how many characters of a prompt the policy looks at, at most.
 func (p Policy) ReadLength() int {
-	if p.PrefixLength == AutoPrefixLength {
+	if p.PrefixLength == AutoPrefixLength || p.Strategy == KVAware {
 		return affinity.MaxLevels * LevelChars
 	}
 	return p.PrefixLength

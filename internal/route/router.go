@@ -66,6 +66,9 @@ func (r *Router) Membership() fleet.Set {
 func (r *Router) SetRouters(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.routers == n {
+		return
+	}
 	r.routers = n
 	r.publish()
 }

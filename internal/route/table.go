@@ -1,6 +1,9 @@
 package route
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/warmpath/warmpath/internal/affinity"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/load"
@@ -84,6 +87,10 @@ func (t *Table) enroll() {
 	t.memory.Lock()
 	defer t.memory.Unlock()
 	t.memory.Resize(len(t.candidates))
+	t.memory.Retain(func(address string) bool {
+		_, is := slices.BinarySearchFunc(t.candidates, address, func(c candidate, address string) int { return strings.Compare(c.address, address) })
+		return is
+	})
 	mean := t.totalWeight / float64(len(t.candidates))
 	for i := range t.candidates {
 		c := &t.candidates[i]

@@ -26,6 +26,9 @@ var named = []struct {
 	{"auto", "warmpath, prefixLength: auto", func(_ int, o Options) Maker {
 		return NewOwn(route.Policy{Strategy: route.PrefixAware, PrefixLength: route.AutoPrefixLength, ConcurrencyThreshold: o.ConcurrencyThreshold})
 	}},
+	{"kv_aware", "warmpath, KV_AWARE", func(_ int, o Options) Maker {
+		return NewOwn(route.Policy{Strategy: route.KVAware, ConcurrencyThreshold: o.ConcurrencyThreshold})
+	}},
 	{"prefix:", "warmpath, a prefixLength of so many characters", func(n int, o Options) Maker {
 		return NewOwn(route.Policy{Strategy: route.PrefixAware, PrefixLength: n, ConcurrencyThreshold: o.ConcurrencyThreshold})
 	}},

@@ -43,7 +43,7 @@ func (p *own) Members(_ time.Duration, members []Member) {
 // Pick implements Policy.
 func (p *own) Pick(now time.Duration, q *Query) Choice {
 	r := route.Request{Key: q.Job.Whole, Keyed: true, Random: q.Random, Now: int64(now)}
-	if p.policy.PrefixLength == route.AutoPrefixLength {
+	if p.policy.PrefixLength == route.AutoPrefixLength || p.policy.Strategy == route.KVAware {
 		r.Levels = q.Job.Chunks[:min(len(q.Job.Chunks), 512)]
 		r.Chars = q.Job.Tokens * 4
 	} else {
@@ -51,9 +51,9 @@ func (p *own) Pick(now time.Duration, q *Query) Choice {
 	}
 	d, slot := p.router.Table().Pick(r)
 	p.slots[q.Job] = &slot
-	c := Choice{Replica: p.byName[d.Chosen], Key: d.Key, Keyed: d.Keyed && d.HomeCount <= 1, Overflow: d.Rank != 0}
+	c := Choice{Replica: p.byName[d.Chosen], Overflow: d.Reason == route.Overflow || d.Reason == route.Saturated}
 	if homes := d.Homes(); len(homes) > 0 {
-		c.Home = p.byName[homes[0]]
+		c.Key, c.Home, c.Keyed = d.Key, p.byName[homes[0]], d.HomeCount <= 1
 	}
 	return c
 }

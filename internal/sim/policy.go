@@ -24,7 +24,7 @@ type Choice struct {
 	Key   uint64
 	Home  int
 	Keyed bool
-	// Overflow says that the replica is not the home.
+	// Overflow says that the home had no room.
 	Overflow bool
 }
 

@@ -175,11 +175,11 @@ func (r *run) decide(x *running) error {
 	if c.Replica < 0 || c.Replica >= len(r.replicas) || !r.replicas[c.Replica].up {
 		return fmt.Errorf("simulate: policy chose replica %d, which is not a member", c.Replica)
 	}
+	if c.Overflow {
+		r.result.Overflowed++
+	}
 	if c.Keyed {
 		r.result.Keyed++
-		if c.Overflow {
-			r.result.Overflowed++
-		}
 		if before, ok := r.homes[c.Key]; ok && before != c.Home {
 			r.result.Moved++
 		}

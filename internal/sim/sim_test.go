@@ -69,7 +69,7 @@ func mustRun(t testing.TB, policy string, c Config) Result {
 }
 
 var allPolicies = []string{
-	"auto", "prefix:4096", "least_outstanding", "random", "round_robin", "two_choices", "hash:4096", "bounded:4096",
+	"auto", "kv_aware", "prefix:4096", "least_outstanding", "random", "round_robin", "two_choices", "hash:4096", "bounded:4096",
 	"kubeai", "sglang", "sticky", "lmetric", "oracle", "oracle_bounded",
 }
 

@@ -14,7 +14,7 @@ import (
 // Config is the part of warmpath.yaml that users of a stack change.
 type Config struct {
 	Strategy             string // default RANDOM
-	PrefixLength         int    // default: warmpath's; route.AutoPrefixLength
+	PrefixLength         int    // default 4096; route.AutoPrefixLength
 	ConcurrencyThreshold int    // 0 = auto
 	OTLPEndpoint         string
 	DrainTimeout         time.Duration // default 10 s
@@ -58,10 +58,12 @@ func (s *Stack) writeConfig(c Config) error {
 		c.Strategy = "RANDOM"
 	}
 	fmt.Fprintf(&b, "routingConfig:\n  routingStrategy: %s\n  prefixAwareRoutingConfig:\n", c.Strategy)
-	switch {
-	case c.PrefixLength == route.AutoPrefixLength:
+	switch c.PrefixLength {
+	case route.AutoPrefixLength:
 		b.WriteString("    prefixLength: auto\n")
-	case c.PrefixLength > 0:
+	case 0:
+		b.WriteString("    prefixLength: 4096\n")
+	default:
 		fmt.Fprintf(&b, "    prefixLength: %d\n", c.PrefixLength)
 	}
 	threshold := "auto"
