@@ -148,15 +148,20 @@ func (a *auto) walk(homes bool) (n int) {
 		a.s.levels[0] = a.request.Key
 		return 1
 	}
-	before := 0
-	for level := 1; level <= min(len(a.request.Levels), affinity.MaxLevels); level = affinity.NextLevel(level) {
-		key := a.request.Levels[level-1]
+	last := min(len(a.request.Levels), affinity.MaxLevels)
+	for level := 1; level <= last; level = affinity.NextLevel(level) {
+		a.s.levels[n] = a.request.Levels[level-1]
+		n++
+	}
+	a.m.Fetch(a.s.levels[:n])
+	before, k := 0, 0
+	for level := 1; level <= last; level = affinity.NextLevel(level) {
+		key := a.s.levels[k]
 		heat := a.visit(key, before, level)
 		if homes && a.homes > 1 {
 			a.narrow(before, level, key, heat, heat/total)
 		}
-		a.s.levels[n] = key
-		n, before = n+1, level
+		before, k = level, k+1
 	}
 	return n
 }
