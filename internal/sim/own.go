@@ -33,7 +33,7 @@ func NewOwn(policy route.Policy) Maker {
 func (p *own) Members(_ time.Duration, members []Member) {
 	endpoints := make([]fleet.Endpoint, len(members))
 	for i, m := range members {
-		endpoints[i] = fleet.Endpoint{Address: address(m.Replica), Weight: uint32(m.Weight)}
+		endpoints[i] = fleet.Endpoint{Address: m.Address, Weight: uint32(m.Weight)}
 		p.byName[endpoints[i].Address] = m.Replica
 	}
 	set, _ := fleet.NewSet(endpoints)

@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/warmpath/warmpath/internal/placement"
@@ -115,7 +114,7 @@ func (p *hashed) Members(now time.Duration, m []Member) {
 func indexOf(m []Member) placement.Index {
 	nodes := make([]placement.Node, len(m))
 	for i, x := range m {
-		nodes[i] = placement.Node{Address: address(x.Replica), Weight: uint32(x.Weight)}
+		nodes[i] = placement.Node{Address: x.Address, Weight: uint32(x.Weight)}
 	}
 	return placement.New(nodes)
 }
@@ -338,14 +337,4 @@ func (p *lmetric) Pick(_ time.Duration, q *Query) Choice {
 	p.own[q.Job] = uncached
 	p.pending[best] += uncached
 	return p.take(best)
-}
-
-// address is a name as the router knows it; a hash of the number, so that
-// numbers next to each other say nothing.
-func address(replica int) string {
-	var text [8]byte
-	for i := range text {
-		text[i] = "0123456789abcdef"[xxhash.Sum64([]byte{byte(replica), byte(replica >> 8), byte(i)})%16]
-	}
-	return string(text[:]) + ":80"
 }

@@ -1,6 +1,10 @@
 package sim
 
-import "time"
+import (
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // Query is a request as a router sees it.
 type Query struct {
@@ -46,6 +50,19 @@ type Policy interface {
 type Member struct {
 	Replica int
 	Weight  int
+	// Address is what keys are hashed with.
+	Address string
+}
+
+// address returns the address of a replica. Its characters look random, as those
+// of a fleet may be; seeds have different ones.
+func address(replica int, seed uint64) string {
+	var text [8]byte
+	for i := range text {
+		h := xxhash.Sum64([]byte{byte(replica), byte(replica >> 8), byte(i)}) + (seed-1)*uint64(2*i+1)
+		text[i] = "0123456789abcdef"[h%16]
+	}
+	return string(text[:]) + ":80"
 }
 
 // Maker makes the policy of one of several routers.

@@ -22,7 +22,9 @@ type Config struct {
 	Clients int
 	// Speed divides the times of arrival.
 	Speed float64
-	Seed  uint64
+	// Seed makes what is random: the choices, and the replicas' addresses, which say
+	// where a key has its home. In a trace of few sessions that is much of the result.
+	Seed uint64
 	// Window is the length of the Result's windows; 0 for none.
 	Window time.Duration
 	// Progress, if set, is told of every thousandth request.
@@ -111,7 +113,7 @@ func (r *run) members() {
 	var list []Member
 	for i, x := range r.replicas {
 		if x.up {
-			list = append(list, Member{i, x.weight})
+			list = append(list, Member{Replica: i, Weight: x.weight, Address: address(i, r.config.Seed)})
 		}
 	}
 	for _, p := range r.policies {
