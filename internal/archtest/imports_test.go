@@ -48,6 +48,7 @@ var components = []component{
 	{"internal/discovery", adapter, map[string]string{"internal/config": "a membership file is read as strictly as a configuration, by the same code"}},
 	{"internal/rollout", adapter, nil},
 	{"internal/trace", adapter, nil},
+	{"internal/recording", adapter, map[string]string{"extproc": "it implements extproc.Recorder"}},
 	{"internal/telemetry", adapter, map[string]string{"extproc": "it implements extproc.Observer"}},
 
 	{"cmd/warmpath", wiring, nil},

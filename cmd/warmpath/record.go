@@ -1,0 +1,45 @@
+package main
+
+import (
+	"github.com/warmpath/warmpath/internal/recording"
+)
+
+// newRecorder makes a recorder, if the configuration wants that.
+func (p *program) newRecorder() error {
+	c := p.config.Recording
+	if c.Folder == "" {
+		return nil
+	}
+	salt := recording.NewSalt()
+	if path := c.SaltPath(p.path); path != "" {
+		var err error
+		if salt, err = recording.ReadSalt(path); err != nil {
+			return usageError{err}
+		}
+	}
+	for _, why := range recording.Reasons() {
+		p.metrics.Unrecorded.WithLabelValues(string(why)) // 0 can be seen, too
+	}
+	folder := c.FolderPath(p.path)
+	p.recorder = recording.New(recording.Options{
+		Folder: folder, Ratio: c.SampleRatio, FileBytes: c.FileBytes, Files: c.Files, Salt: salt,
+		Written: func(n int) { p.metrics.Recorded.Add(float64(n)) },
+		Dropped: func(why recording.Reason, n int) { p.metrics.Unrecorded.WithLabelValues(string(why)).Add(float64(n)) },
+		Failing: func(err error) {
+			if err != nil {
+				p.log.Error("requests are not recorded", "error", err)
+				return
+			}
+			p.log.Info("requests are recorded again", "folder", folder)
+		},
+	})
+	p.log.Info("requests are recorded", "folder", folder, "sampleRatio", c.SampleRatio)
+	return nil
+}
+
+// stopRecording writes what has ended.
+func (p *program) stopRecording() {
+	if p.recorder != nil {
+		p.recorder.Close()
+	}
+}
