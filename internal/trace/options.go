@@ -35,6 +35,9 @@ type Options struct {
 	// nanoseconds, so that seconds from any start are understood, and so is the time
 	// since 1970 in each unit. Timestamps of text may also be dates of RFC 3339.
 	TimeUnit time.Duration
+	// Prompt, if set, is given each prompt that the trace has as text: the canonical
+	// text that the router sees. It is private, and must not be printed.
+	Prompt func(text string)
 	// Limits bound what is read.
 	Limits Limits
 }

@@ -37,6 +37,7 @@ type assembly struct {
 	texts  textChunker
 	// standFor is the sum of what all requests stand for.
 	standFor int64
+	see      func(text string) // nil if nobody wants to
 }
 
 func (a *assembly) granularity(blockTokens int) { a.trace.BlockTokens = blockTokens }
@@ -81,6 +82,9 @@ func (a *assembly) chunk(q *Request, r record) (err error) {
 		var chars int
 		if q.Chunks, chars, err = a.texts.chunks(r.prompt, r.model); err != nil {
 			return err
+		}
+		if a.see != nil && chars > 0 {
+			a.see(a.texts.scanner.Text())
 		}
 		if q.Input = tokensOf(chars); len(q.Chunks) > room {
 			return tooManyChunks(a.limits.Chunks)
