@@ -1,6 +1,9 @@
 package advice
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Run is what one setting has given on a fleet.
 type Run struct {
@@ -81,21 +84,20 @@ func Bounded(auto Run, others []Run) Run {
 // Quiet reports whether nothing waits: slow is the same run at a tenth of the load.
 func Quiet(run, slow Run) bool { return float64(run.P90) <= QuietTime*float64(slow.P90) }
 
-// Smallest returns the smallest of some fleets, in ascending order, that hits and
-// answers nearly as well as the best can, and whether that is one that was followed
-// by a larger one: of the last it is not known whether it is enough.
+// Smallest returns the smallest of some fleets, in ascending order, that no larger
+// one clearly beats; not enough if that is the largest, of which nothing is known
+// then. A larger fleet need not hit more: it may be fast enough to let prompts be
+// prefilled twice.
 func Smallest(fleets []Run) (smallest Run, enough bool) {
 	last := fleets[len(fleets)-1]
-	hit, p90 := last.Hit, last.P90
-	for _, f := range fleets {
+	smallest, hit, p90 := last, last.Hit, last.P90 // of the larger ones
+	for _, f := range slices.Backward(fleets[:len(fleets)-1]) {
+		if f.Hit >= hit-FleetPoints && float64(f.P90) <= FleetTime*float64(p90) {
+			smallest, enough = f, true
+		}
 		hit, p90 = max(hit, f.Hit), min(p90, f.P90)
 	}
-	for _, f := range fleets[:len(fleets)-1] {
-		if f.Hit >= hit-FleetPoints && float64(f.P90) <= FleetTime*float64(p90) {
-			return f, true
-		}
-	}
-	return last, false
+	return smallest, enough
 }
 
 // Sizes returns the fleets to try around one of n replicas, in ascending order, n

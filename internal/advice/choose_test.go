@@ -89,6 +89,7 @@ func TestSmallest(t *testing.T) {
 		{[]Run{fleet(2, .59, 120), fleet(4, .6, 100)}, 2, true},
 		{[]Run{fleet(2, .4, 900), fleet(4, .6, 100)}, 4, false},
 		{[]Run{fleet(2, .4, 900), fleet(4, .6, 100), fleet(8, .5, 130)}, 4, true},
+		{[]Run{fleet(8, .29, 960), fleet(12, .26, 810), fleet(16, .25, 770), fleet(32, .24, 710)}, 12, true},
 		{[]Run{fleet(1, 0, 0)}, 1, false},
 	} {
 		if got, enough := Smallest(c.fleets); got.Replicas != c.want || enough != c.enough {

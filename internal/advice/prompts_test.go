@@ -62,9 +62,11 @@ func TestVolatile(t *testing.T) {
 		at    int // -1 if nothing is found
 		share float64
 	}{
-		"a time in front":       {func(i int) string { return fmt.Sprintf("%09d %s", i*7919%1e9, rest) }, 0, 1},
-		"an id behind words":    {func(i int) string { return fmt.Sprintf("Größe: id-%x; %s", i*i+1e6, rest) }, 10, 1},
-		"another length":        {func(i int) string { return "id " + strings.Repeat("x", i%50) + fmt.Sprint(i) + " " + rest }, 3, 1},
+		"a time in front":    {func(i int) string { return fmt.Sprintf("%09d %s", i*7919%1e9, rest) }, 0, 1},
+		"an id behind words": {func(i int) string { return fmt.Sprintf("Größe: id-%x; %s", i*i+1e6, rest) }, 10, 1},
+		"another length": {func(i int) string {
+			return "id " + strings.Repeat(string(rune('a'+i%26)), i%50) + fmt.Sprint(i) + " " + rest
+		}, 3, 1},
 		"in some":               {func(i int) string { return []string{fmt.Sprintf("at %09d ", i*7919), "always "}[i%2] + rest }, 3, .5},
 		"of several together":   {func(i int) string { return fmt.Sprintf("at %09d %s", i*7919, instructions(i%5, 3000)) }, 3, 1},
 		"the same":              {func(int) string { return rest }, -1, 0},

@@ -61,11 +61,8 @@ func (t *Texts) Volatile() (v Volatile, found bool) {
 			continue
 		}
 		compared++
-		for _, b := range slices.Backward(t.heads[max(i-before, 0):i]) {
-			if n, ok := differing(a, b); ok {
-				at = append(at, utf8.RuneCountInString(a[:n]))
-				break
-			}
+		if n, ok := differingFromAll(a, t.heads[max(i-before, 0):i]); ok {
+			at = append(at, utf8.RuneCountInString(a[:n]))
 		}
 	}
 	if len(at) == 0 || compared < 2 || float64(len(at)) < shareOfTexts*float64(compared) {
@@ -73,6 +70,20 @@ func (t *Texts) Volatile() (v Volatile, found bool) {
 	}
 	slices.Sort(at)
 	return Volatile{Character: at[len(at)/2], Share: float64(len(at)) / float64(compared)}, true
+}
+
+// differingFromAll returns where the piece begins in which a prompt differs from
+// others. One that begins like any of them has none.
+func differingFromAll(a string, others []string) (at int, ok bool) {
+	for _, b := range others {
+		if common(a, b) >= near {
+			return 0, false
+		}
+		if n, found := differing(a, b); found {
+			at, ok = max(at, n), true
+		}
+	}
+	return at, ok
 }
 
 // differing returns where a short piece begins in which two prompts differ, if it
