@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+
+	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/recording"
 )
 
@@ -10,12 +13,9 @@ func (p *program) newRecorder() error {
 	if c.Folder == "" {
 		return nil
 	}
-	salt := recording.NewSalt()
-	if path := c.SaltPath(p.path); path != "" {
-		var err error
-		if salt, err = recording.ReadSalt(path); err != nil {
-			return usageError{err}
-		}
+	salt, err := saltOf(c, p.path)
+	if err != nil {
+		return usageError{fmt.Errorf("recording.saltFile: %w", err)}
 	}
 	for _, why := range recording.Reasons() {
 		p.metrics.Unrecorded.WithLabelValues(string(why)) // 0 can be seen, too
@@ -35,6 +35,14 @@ func (p *program) newRecorder() error {
 	})
 	p.log.Info("requests are recorded", "folder", folder, "sampleRatio", c.SampleRatio)
 	return nil
+}
+
+// saltOf reads the salt that the configuration names, or makes one up.
+func saltOf(c config.Recording, configPath string) (recording.Salt, error) {
+	if path := c.SaltPath(configPath); path != "" {
+		return recording.ReadSalt(path)
+	}
+	return recording.NewSalt(), nil
 }
 
 // stopRecording writes what has ended.

@@ -86,11 +86,11 @@ func differingFromAll(a string, others []string) (at int, ok bool) {
 	return at, ok
 }
 
-// differing returns where a short piece begins in which two prompts differ, if it
-// is near their beginning and what follows it is the same for long.
+// differing returns where a short piece begins in which two prompts differ, if
+// what follows it is the same for long.
 func differing(a, b string) (at int, ok bool) {
 	at = common(a, b)
-	if at >= near || at == len(a) || at == len(b) {
+	if at == len(a) || at == len(b) {
 		return 0, false
 	}
 	for skip := 0; skip <= shortPiece && at+skip+anchor <= len(a); skip++ {
