@@ -3,6 +3,7 @@ package recording
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,8 +17,15 @@ type files struct {
 	bytes  int64 // of a file at most
 	keep   int   // at most so many
 
-	file *os.File // nil if there is none to go on in
-	size int64    // of it
+	file file  // nil if there is none to go on in
+	size int64 // of it
+}
+
+// file is what is needed of an os.File.
+type file interface {
+	io.WriteCloser
+	Name() string
+	Truncate(size int64) error
 }
 
 // ours are the names of the files: in the order of their names they are in that of

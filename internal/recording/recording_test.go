@@ -154,7 +154,7 @@ func TestHashes(t *testing.T) {
 			t.Errorf("%q: hash %q", name, h)
 		}
 	})
-	if NewSalt() == NewSalt() {
+	if a, b := NewSalt(), NewSalt(); a == b {
 		t.Error("two new salts are the same")
 	}
 }
@@ -300,19 +300,33 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// A file that is full to the disk's end has whole lines only.
+// full is a file on a disk that has room for so many bytes.
+type full struct {
+	*os.File
+	room int
+}
+
+func (f *full) Write(p []byte) (int, error) {
+	if len(p) <= f.room {
+		f.room -= len(p)
+		return f.File.Write(p)
+	}
+	n, _ := f.File.Write(p[:f.room])
+	return n, errors.New("no space left")
+}
+
+// A file on a full disk has whole lines only.
 func TestNoPartOfALine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	file, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &files{folder: filepath.Dir(path), bytes: 1 << 20, keep: 3, file: file}
+	f := &files{folder: filepath.Dir(path), bytes: 1 << 20, keep: 3, file: &full{file, 9}}
 	if err := f.write([]byte("whole\n")); err != nil {
 		t.Fatal(err)
 	}
-	_ = file.Close()
-	if err := f.write([]byte("lost\n")); !errors.Is(err, os.ErrClosed) || f.file != nil {
+	if err := f.write([]byte("lost\n")); err == nil || !strings.Contains(err.Error(), "no space left") || f.file != nil {
 		t.Errorf("%v", err)
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != "whole\n" {
