@@ -57,6 +57,9 @@ func checkFile(path string) (summary string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if _, err := saltOf(c.Recording, path); err != nil {
+		return "", fmt.Errorf("%s: recording.saltFile: %w", path, err)
+	}
 	summary = fmt.Sprintf("ok, %s, %d endpoints", c.RoutingConfig.RoutingStrategy, set.Len())
 	if membership := c.Membership.Path(path); membership != "" {
 		summary += " in " + membership

@@ -42,6 +42,10 @@ type Metrics struct {
 	// used, by origin and problem.
 	PolicyFaults            *prometheus.CounterVec
 	Leaving, Unacknowledged prometheus.Gauge
+	// Recorded counts the requests written to a recording, Unrecorded those that
+	// should have been and were not, by reason.
+	Recorded   prometheus.Counter
+	Unrecorded *prometheus.CounterVec
 }
 
 // NewMetrics registers all metrics in a registry of their own.
@@ -49,6 +53,8 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), endpoints: newEndpoints(loads)}
 	m.registerRequests()
 	m.registerFleet()
+	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
+	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
