@@ -29,6 +29,11 @@ type row struct {
 	Outstanding float64 `json:"outstanding"`
 	// Throughput is in output tokens a second.
 	Throughput float64 `json:"output_tokens_per_second"`
+	// Percentiles are the 1st to the 99th of the times to the first token in ms, where
+	// a picture needs them.
+	Percentiles []float64 `json:"ttft_percentiles_ms,omitempty"`
+
+	percentiles []float64
 }
 
 // rowOf sums up the rounds of a policy: of the times the quantiles of all, of the
@@ -54,6 +59,9 @@ func rowOf(policy string, rounds ...outcome) row {
 	keyed := float64(max(all.Keyed, 1))
 	v.Requests, v.HitRate = all.Requests, all.HitRate()
 	v.P50, v.P90, v.P99, v.Mean = ms(all.Quantile(.5)), ms(all.Quantile(.9)), ms(all.Quantile(.99)), ms(meanOf(all.TTFT))
+	for p := range 99 {
+		v.percentiles = append(v.percentiles, ms(all.Quantile(float64(p+1)/100)))
+	}
 	v.OverflowShare, v.MovedShare = float64(all.Overflowed)/keyed, float64(all.Moved)/keyed
 	v.Throughput = float64(all.OutputTokens) / max(all.Elapsed.Seconds(), 1e-9)
 	return v

@@ -49,6 +49,9 @@ func (s *simulator) sagemaker(w *workload, rates []float64, inFlight int, polici
 	if v.compared, err = s.compare(w, policies, seed, rounds); err != nil {
 		return v, err
 	}
+	for i := range v.Rows {
+		v.Rows[i].Percentiles = v.Rows[i].percentiles
+	}
 	v.InFlight = inFlight
 	if v.Closed, err = s.closed(w, inFlight, seed, rounds); err != nil {
 		return v, err
