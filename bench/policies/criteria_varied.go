@@ -61,7 +61,7 @@ func (r *report) robustCriteria() (all []criterion) {
 			if c.Variant != name {
 				continue
 			}
-			if c.Fixed != nil && c.prefixes {
+			if c.Fixed != nil && c.Prefixes {
 				if d := points(c.Auto.HitRate, c.Fixed.HitRate); d < worst {
 					worst, at, with = d, c.Workload, c.Fixed.Policy
 				}

@@ -20,6 +20,9 @@ const (
 	questionTokens = 400
 	longAnswer     = 200
 	turnTokens     = 100
+	// The closed loops: some 3 and 2 requests run on each replica.
+	longInFlight  = 24
+	shortInFlight = 14
 )
 
 // published are SageMaker's two workloads, by how large they are made here.

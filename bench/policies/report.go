@@ -71,7 +71,9 @@ func (s *simulator) part(r *report, part string, workloads []*workload, o option
 	case "routers":
 		r.Routers, err = s.routers(workloads, routerPolicies(o.scope.policies), o.seed)
 	case "scaling":
-		r.Scaling, err = s.scaling(workloads, o.scope.large, o.scope.events, o.seed)
+		scaled := o.scope.scaled.short()
+		scaled.Name, scaled.Speed = "conversations", o.scope.scaledRate
+		r.Scaling, err = s.scaling(append([]*workload{scaled}, workloads...), o.scope.events, o.seed)
 	case "robust":
 		r.Robust, err = s.robust(workloads, o.scope.variants, o.scope.rivals, o.seed)
 	case "outstanding":
@@ -85,11 +87,11 @@ func (s *simulator) part(r *report, part string, workloads []*workload, o option
 }
 
 func (s *simulator) bothSageMaker(o options) ([]sagemakerReport, error) {
-	long, err := s.sagemaker(o.scope.sizes.long(), []float64{1, 2, 3, 3.5, 4, 5, 6, 8, 10, 12, 14, 17, 20, 24}, 24, o.scope.policies, o.seed, o.scope.rounds)
+	long, err := s.sagemaker(o.scope.sizes.long(), o.scope.longRates, longInFlight, o.scope.policies, o.seed, o.scope.rounds)
 	if err != nil {
 		return nil, err
 	}
-	short, err := s.sagemaker(o.scope.sizes.short(), []float64{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192}, 14, o.scope.policies, o.seed, o.scope.rounds)
+	short, err := s.sagemaker(o.scope.sizes.short(), o.scope.shortRates, shortInFlight, o.scope.policies, o.seed, o.scope.rounds)
 	return []sagemakerReport{long, short}, err
 }
 

@@ -26,7 +26,7 @@ type comparison struct {
 	Fixed *row `json:"best_fixed,omitempty"`
 	// Fastest has the lowest P90, which may be auto.
 	Fastest  row `json:"fastest"`
-	prefixes bool
+	Prefixes bool `json:"prefixes"`
 }
 
 // robust compares under every variant, on the loaded workloads.
@@ -64,7 +64,7 @@ func (s *simulator) varied(w *workload, v variant, policies []string, seed uint6
 }
 
 func newComparison(name string, c compared) comparison {
-	v := comparison{Variant: name, Workload: c.workload.Name, Speed: c.Speed, prefixes: c.Prefixes}
+	v := comparison{Variant: name, Workload: c.workload.Name, Speed: c.Speed, Prefixes: c.Prefixes}
 	v.Auto, _ = find(c.Rows, auto)
 	v.Fastest, _ = fastest(c.Rows)
 	if f, ok := bestFixed(c.Rows); ok {

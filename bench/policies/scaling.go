@@ -32,15 +32,19 @@ const lowThreshold = 4
 // scalingPolicies are auto and plain consistent hashing.
 func scalingPolicies() []string { return []string{auto, "hash:1024", "hash:4096", "hash:16384"} }
 
-// scaling changes the fleet at so many times, in a run each.
-func (s *simulator) scaling(workloads []*workload, large, times int, seed uint64) (all []scalingReport, err error) {
+// scaling changes the fleet at so many times, in a run each, on the workloads with
+// prefixes that last long enough.
+func (s *simulator) scaling(workloads []*workload, times int, seed uint64) (all []scalingReport, err error) {
 	for _, w := range workloads {
+		if !w.Loaded || !w.Prefixes {
+			continue
+		}
 		jobs, err := w.jobs(w.Cache, seed)
 		if err != nil {
 			return nil, err
 		}
 		length := span(jobs, w.Speed)
-		if !w.Loaded || !w.Prefixes || len(jobs) < large || length < time.Duration(times+2)*afterwards {
+		if length < time.Duration(times+2)*afterwards {
 			continue
 		}
 		for _, to := range []int{8, 7} {

@@ -23,6 +23,13 @@ type scope struct {
 	events int // times at which the fleet changes
 	hot    hotPrefix
 	sizes  published
+	// longRates and shortRates are tried for SageMaker's workloads, in requests a
+	// second.
+	longRates, shortRates []float64
+	// scaled are conversations at scaledRate while the fleet changes, beside the
+	// traces.
+	scaled     published
+	scaledRate float64
 }
 
 // The policies that are compared, and the prefix lengths.
@@ -70,6 +77,9 @@ func full() scope {
 		},
 		outstanding: []float64{2, 8, 30}, large: 3000, events: 5,
 		hot: hotPrefix{rate: 40, calm: 120, hot: 180, cooled: 300}, sizes: published{documents: 60, conversations: 60, turns: 10},
+		longRates:  []float64{1, 2, 3, 3.5, 4, 5, 6, 8, 10, 12, 14, 17, 20, 24},
+		shortRates: []float64{8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 160, 192, 224},
+		scaled:     published{conversations: 600, turns: 10}, scaledRate: 20,
 	}
 }
 
@@ -80,12 +90,14 @@ func short() scope {
 		return t.name != "miniswe" && t.name != "realhumaneval" && t.name != "copilot"
 	})
 	s.rounds, s.large, s.events = 2, 1000, 1
-	s.policies = []string{random, "least_outstanding", "hash:256", "hash:1024", "hash:4096", "hash:16384", "prefix:4096", "sglang", "sticky", "lmetric", "oracle", auto}
+	s.policies = []string{random, "least_outstanding", "hash:256", "hash:1024", "hash:16384", "prefix:4096", "sglang", "sticky", "lmetric", "oracle", auto}
 	s.rivals = []string{"least_outstanding", "hash:256", "hash:1024", "hash:4096", "hash:16384", "prefix:4096", auto}
 	s.variants = []variant{{name: "seed 2", seed: 1}, {name: "caches ×4", cache: 4}}
 	s.outstanding = []float64{2}
 	s.hot = hotPrefix{rate: 20, calm: 30, hot: 90, cooled: 90}
 	s.sizes = published{documents: 30, conversations: 30, turns: 10}
+	s.longRates, s.shortRates = []float64{3.5, 14}, []float64{8, 160}
+	s.scaled, s.scaledRate = published{conversations: 60, turns: 10}, 6
 	return s
 }
 
