@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // promise is what has to be reached on one of SageMaker's workloads: changes in %
@@ -109,5 +110,6 @@ func (c criterion) String() string {
 	case c.Unit == "" && c.Value == math.Trunc(c.Value):
 		format = "%.0f"
 	}
-	return fmt.Sprintf(format+" %s (%s %g)", c.Value, c.Unit, sign, c.Bound)
+	value := strings.TrimSpace(fmt.Sprintf(format+" %s", c.Value, c.Unit))
+	return fmt.Sprintf("%s (%s %g)", value, sign, c.Bound)
 }

@@ -52,7 +52,15 @@ func (p published) short() *workload {
 func generatedWorkload(name string, answer int, prompts func(seed uint64) ([]load.Prompt, error)) *workload {
 	w := &workload{Name: name, Replicas: instances, Model: "llama-70b", Speed: 1, Prefixes: true, Loaded: true, params: engine.Llama70B()}
 	w.Cache = w.params.KVTokens
+	type made struct {
+		cache int
+		seed  uint64
+	}
+	known := make(map[made][]sim.Job) // one a round; making texts takes longer than simulating
 	w.jobs = func(cache int, seed uint64) ([]sim.Job, error) {
+		if jobs, ok := known[made{cache, seed}]; ok {
+			return jobs, nil
+		}
 		list, err := prompts(seed)
 		if err != nil {
 			return nil, err
@@ -72,6 +80,7 @@ func generatedWorkload(name string, answer int, prompts func(seed uint64) ([]loa
 			at += time.Duration(arrivals.ExpFloat64() * float64(time.Second))
 			jobs[i], _ = sim.NewJob(i, at, p.Tokens, answer, p.Blocks, cache)
 		}
+		known[made{cache, seed}] = jobs
 		return jobs, nil
 	}
 	return w

@@ -25,7 +25,7 @@ type comparison struct {
 	// Fixed is the fixed length in balance with the most hits; there may be none.
 	Fixed *row `json:"best_fixed,omitempty"`
 	// Fastest has the lowest P90, which may be auto.
-	Fastest  row `json:"fastest"`
+	Fastest  row  `json:"fastest"`
 	Prefixes bool `json:"prefixes"`
 }
 

@@ -69,7 +69,7 @@ func rivals(all []string) (list []string) {
 
 func full() scope {
 	return scope{
-		traces: traces, policies: allPolicies(), rivals: rivals(allPolicies()), rounds: 5,
+		traces: allTraces(), policies: allPolicies(), rivals: rivals(allPolicies()), rounds: 5,
 		variants: []variant{
 			{name: "seed 2", seed: 1}, {name: "seed 3", seed: 2}, {name: "seed 4", seed: 3}, {name: "seed 5", seed: 4},
 			{name: "4 replicas", replicas: 4}, {name: "32 replicas", replicas: 32},
@@ -86,7 +86,7 @@ func full() scope {
 // short takes seconds: the small traces, and little varied.
 func short() scope {
 	s := full()
-	s.traces = slices.DeleteFunc(slices.Clone(traces), func(t traced) bool {
+	s.traces = slices.DeleteFunc(allTraces(), func(t traced) bool {
 		return t.name != "miniswe" && t.name != "realhumaneval" && t.name != "copilot"
 	})
 	s.rounds, s.large, s.events = 2, 1000, 1
@@ -105,6 +105,7 @@ func short() scope {
 // are all. auto stays in any case: everything is compared with it.
 func (s *scope) limit(names, policies string) error {
 	if names != "" {
+		traces := allTraces()
 		var chosen []traced
 		for _, name := range strings.Split(names, ",") {
 			i := slices.IndexFunc(traces, func(t traced) bool { return t.name == name })

@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/warmpath/warmpath/internal/sim"
 )
@@ -80,51 +81,35 @@ type simulator struct {
 	ctx      context.Context
 	progress io.Writer
 	begin    time.Time
-	told     time.Time
-	done     int
+
+	lock sync.Mutex // of what is below
+	told time.Time
+	done int
 }
 
 // all runs settings and returns their outcomes in the same order. It stops at the
 // first error or when the context ends.
 func (s *simulator) all(settings []setting) ([]outcome, error) {
-	outcomes, errs := make([]outcome, len(settings)), make([]error, len(settings))
-	var wait sync.WaitGroup
-	var lock sync.Mutex
-	next := 0
-	take := func() (int, bool) {
-		lock.Lock()
-		defer lock.Unlock()
-		if next == len(settings) || s.ctx.Err() != nil || slices.ContainsFunc(errs, func(e error) bool { return e != nil }) {
-			return 0, false
-		}
-		next++
-		return next - 1, true
-	}
-	for range min(atOnce, len(settings)) {
-		wait.Go(func() {
-			for i, ok := take(); ok; i, ok = take() {
-				o, err := settings[i].run()
-				lock.Lock()
-				outcomes[i], errs[i] = o, err
-				s.tell(settings[i])
-				lock.Unlock()
+	outcomes := make([]outcome, len(settings))
+	group, ctx := errgroup.WithContext(s.ctx)
+	group.SetLimit(atOnce)
+	for i, x := range settings {
+		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
+			outcomes[i], err = x.run()
+			s.tell(x)
+			return err
 		})
 	}
-	wait.Wait()
-	if err := s.ctx.Err(); err != nil {
-		return nil, err
-	}
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return outcomes, nil
+	return outcomes, group.Wait()
 }
 
 // tell says every few seconds how far it is.
 func (s *simulator) tell(last setting) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
 	s.done++
 	if now := time.Now(); now.Sub(s.told) > 5*time.Second {
 		s.told = now

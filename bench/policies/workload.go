@@ -42,17 +42,19 @@ type traced struct {
 	few                       bool // long sessions
 }
 
-// traces are those of bench/data. The caches are those with which DESIGN's policies
-// were compared first; the speeds are where requests begin to queue.
-var traces = []traced{
-	{"mooncake", "mooncake", "mooncake_conversation.jsonl.gz", "llama-70b", 5_100_000, 4, false},
-	{"ragpulse", "ragpulse", "ragpulse", "llama-70b", 5_100_000, 1800, false},
-	{"weka", "weka", "weka_claude_code_63sessions_2h.jsonl.gz", "llama-70b", 2_600_000, 15, true},
-	{"miniswe", "miniswe", "lmcache_miniswe.jsonl.gz", "llama-8b", 160_000, 20, true},
-	{"realhumaneval", "realhumaneval", "realhumaneval_chat.csv.gz", "llama-8b", 160_000, 40, false},
-	{"copilot", "copilot", "copilot_completion.jsonl.gz", "llama-8b", 160_000, 100, false},
-	{"azure-conv", "azure", "azure_2023_conv.csv.gz", "llama-70b", 0, 30, false},
-	{"azure-code", "azure", "azure_2023_code.csv.gz", "llama-70b", 0, 20, false},
+// allTraces are those of bench/data. One setting for all policies: caches that hold
+// a part of what a trace has, and speeds at which requests queue.
+func allTraces() []traced {
+	return []traced{
+		{"mooncake", "mooncake", "mooncake_conversation.jsonl.gz", "llama-70b", 5_100_000, 4, false},
+		{"ragpulse", "ragpulse", "ragpulse", "llama-70b", 5_100_000, 1800, false},
+		{"weka", "weka", "weka_claude_code_63sessions_2h.jsonl.gz", "llama-70b", 2_600_000, 15, true},
+		{"miniswe", "miniswe", "lmcache_miniswe.jsonl.gz", "llama-8b", 160_000, 20, true},
+		{"realhumaneval", "realhumaneval", "realhumaneval_chat.csv.gz", "llama-8b", 160_000, 40, false},
+		{"copilot", "copilot", "copilot_completion.jsonl.gz", "llama-8b", 160_000, 100, false},
+		{"azure-conv", "azure", "azure_2023_conv.csv.gz", "llama-70b", 0, 30, false},
+		{"azure-code", "azure", "azure_2023_code.csv.gz", "llama-70b", 0, 20, false},
+	}
 }
 
 // fleetSize is the number of replicas where nothing else is said.

@@ -78,6 +78,9 @@ type logTicks struct{}
 
 // Ticks implements plot.Ticker.
 func (logTicks) Ticks(low, high float64) (ticks []plot.Tick) {
+	if !(low > 0) {
+		return nil
+	}
 	for power := math.Pow(10, math.Floor(math.Log10(low))); power <= high && len(ticks) < 100; power *= 10 {
 		for _, times := range []float64{1, 2, 5} {
 			if v := times * power; v >= low*0.999 && v <= high*1.001 {
