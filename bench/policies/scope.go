@@ -71,9 +71,14 @@ func full() scope {
 	return scope{
 		traces: allTraces(), policies: allPolicies(), rivals: rivals(allPolicies()), rounds: 5,
 		variants: []variant{
-			{name: "seed 2", seed: 1}, {name: "seed 3", seed: 2}, {name: "seed 4", seed: 3}, {name: "seed 5", seed: 4},
-			{name: "4 replicas", replicas: 4}, {name: "32 replicas", replicas: 32},
-			{name: "caches ×4", cache: 4}, {name: "caches ÷4", cache: 0.25},
+			{name: "seed 2", seed: 1},
+			{name: "seed 3", seed: 2},
+			{name: "seed 4", seed: 3},
+			{name: "seed 5", seed: 4},
+			{name: "4 replicas", replicas: 4},
+			{name: "32 replicas", replicas: 32},
+			{name: "caches ×4", cache: 4},
+			{name: "caches ÷4", cache: 0.25},
 		},
 		outstanding: []float64{2, 8, 30}, large: 3000, events: 5,
 		hot: hotPrefix{rate: 40, calm: 120, hot: 180, cooled: 300}, sizes: published{documents: 60, conversations: 60, turns: 10},

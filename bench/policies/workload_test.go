@@ -124,6 +124,9 @@ func TestObserver(t *testing.T) {
 	if got := o.mean(); got != 2.5 {
 		t.Errorf("%v outstanding in the mean, want (1+2+3+4)/4", got)
 	}
+	if o.total != 0 || o.outstanding[0] != 0 {
+		t.Errorf("%d outstanding after all have ended, %d at replica 0", o.total, o.outstanding[0])
+	}
 	p.Members(0, []sim.Member{{Replica: 0, Weight: 1}})
 	o.overBound = 0
 	for range 4 {
