@@ -129,7 +129,7 @@ func TestPlace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		inside := vg.Rectangle{Max: vg.Point{X: 400, Y: 300}}
 		var taken []box
-		for range rapid.IntRange(1, 10).Draw(t, "labels") {
+		for range rapid.IntRange(1, 5).Draw(t, "labels") {
 			at := vg.Point{X: vg.Length(rapid.Float64Range(0, 400).Draw(t, "x")), Y: vg.Length(rapid.Float64Range(0, 300).Draw(t, "y"))}
 			b, _ := place(at, 40, 8, taken, inside)
 			if overlapsAny(b, taken) || !b.within(inside) {
