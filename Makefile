@@ -96,7 +96,7 @@ bench-sagemaker: build ## Repeat SageMaker's published experiment in about ten m
 	  exec bin/sagemaker -envoy "$$envoy" -warmpath bin/warmpath -json bin/sagemaker.json $(ARGS)
 
 .PHONY: bench-policies
-bench-policies: ## Compare every way of choosing a replica on all traces, in virtual time (ARGS=-short: seconds)
+bench-policies: ## Compare every way of choosing a replica on all traces, simulated, in half an hour (ARGS=-short: seconds)
 	go build $(BUILD) -o bin/policies ./bench/policies
 	exec bin/policies -json bin/policies.json $(ARGS)
 

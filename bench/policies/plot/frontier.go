@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -68,6 +69,10 @@ func drawFrontiers(text []byte) (picture, error) {
 }
 
 func frontierPanel(name string, rows, thresholds []policyRow) (*plot.Plot, error) {
+	rows, below := near(rows)
+	if below > 0 {
+		name += fmt.Sprintf(" (%d with fewer hits are left out)", below)
+	}
 	p := newPanel(name, "busiest replica over the mean, by requests", "hit rate %")
 	var forced plotter.XYs
 	for _, r := range thresholds {
@@ -96,6 +101,25 @@ func frontierPanel(name string, rows, thresholds []policyRow) (*plot.Plot, error
 	widen(p)
 	p.Legend.Top, p.Legend.Left = false, false
 	return p, nil
+}
+
+// near leaves out the policies below all fixed lengths, which would press the others
+// together.
+func near(rows []policyRow) (kept []policyRow, below int) {
+	lowest := 1.0
+	for _, r := range rows {
+		if strings.Contains(r.Policy, ":") {
+			lowest = min(lowest, r.HitRate)
+		}
+	}
+	for _, r := range rows {
+		if r.HitRate < lowest && r.Policy != "auto" {
+			below++
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept, below
 }
 
 // along are points of the line, close enough that no text fits between.
