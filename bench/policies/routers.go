@@ -9,9 +9,10 @@ type routersReport struct {
 	Eight    row    `json:"eight"`
 }
 
+// manyRouters is how many know nothing of each other.
 const manyRouters = 8
 
-// manyRouters runs auto on every workload with prefixes, and the others where it is
+// routers runs auto on every workload with prefixes, and the others where it is
 // loaded.
 func (s *simulator) routers(workloads []*workload, policies []string, seed uint64) (all []routersReport, err error) {
 	for _, w := range workloads {
