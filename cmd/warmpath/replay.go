@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/warmpath/warmpath/bench/replica/engine"
 	"github.com/warmpath/warmpath/internal/sim"
 	"github.com/warmpath/warmpath/internal/trace"
@@ -106,23 +104,15 @@ func (r *replay) run(name string, maker sim.Maker, replicas, routers int, speed 
 	})
 }
 
-// jobsOf makes the requests of a trace jobs. One that does not fit into a cache
-// would never run; it is cut.
+// jobsOf makes the requests of a trace jobs, and counts those that had to be cut to
+// the cache.
 func jobsOf(t trace.Trace, cache int) (jobs []sim.Job, cut int) {
 	jobs = make([]sim.Job, len(t.Requests))
 	for i, r := range t.Requests {
-		j := sim.Job{At: r.Arrival, Tokens: max(r.Input, 1), Output: max(r.Output, 1), Chunks: r.Chunks}
-		if room := cache - sim.ChunkTokens; j.Tokens+j.Output > room {
+		j, shorter := sim.NewJob(i, r.Arrival, r.Input, r.Output, r.Chunks, cache)
+		if shorter {
 			cut++
-			j.Output = min(j.Output, max(room/4, 1))
-			j.Tokens = max(min(j.Tokens, room-j.Output), 1)
-			j.Chunks = j.Chunks[:min(len(j.Chunks), j.Tokens/sim.ChunkTokens)]
 		}
-		whole := fmt.Sprint(i)
-		if len(j.Chunks) > 0 {
-			whole = fmt.Sprint(j.Chunks[len(j.Chunks)-1], j.Tokens)
-		}
-		j.Whole = xxhash.Sum64String(whole)
 		jobs[i] = j
 	}
 	return jobs, cut
