@@ -170,7 +170,17 @@ func (a *auto) walk(homes bool) (n int) {
 // it. before is the level that was visited before it.
 func (a *auto) visit(key uint64, before, level int) (heat float64) {
 	entry, heat := a.m.Visit(key)
-	for _, id := range entry.Holders() {
+	holders := entry.Holders()
+	if len(a.t.candidates) > len(holders) && holders[len(holders)-1] != 0 {
+		// More may have it than are remembered: all who have what is before it.
+		for i := range a.s.matched {
+			if a.s.matched[i] == int32(before) {
+				a.s.matched[i] = int32(level)
+			}
+		}
+		return heat
+	}
+	for _, id := range holders {
 		if id == 0 {
 			break
 		}
