@@ -52,7 +52,7 @@ func allTraces() []traced {
 		{"miniswe", "miniswe", "lmcache_miniswe.jsonl.gz", "llama-8b", 160_000, 20, true},
 		{"realhumaneval", "realhumaneval", "realhumaneval_chat.csv.gz", "llama-8b", 160_000, 40, false},
 		{"copilot", "copilot", "copilot_completion.jsonl.gz", "llama-8b", 160_000, 100, false},
-		{"azure-conv", "azure", "azure_2023_conv.csv.gz", "llama-70b", 0, 30, false},
+		{"azure-conv", "azure", "azure_2023_conv.csv.gz", "llama-70b", 0, 20, false},
 		{"azure-code", "azure", "azure_2023_code.csv.gz", "llama-70b", 0, 20, false},
 	}
 }
