@@ -16,8 +16,8 @@ type arm struct {
 	router router
 	// lean: the no-op is made like warmpath, and not with gRPC's defaults.
 	lean bool
-	// strategy is warmpath's.
-	strategy string
+	// strategy is warmpath's, length its prefix length if that is not prefixLength.
+	strategy, length string
 	// module is a peer's Python module.
 	module string
 	// twin is the arm that gets the same messages from Envoy and does nothing.
@@ -54,6 +54,8 @@ var arms = []arm{
 	{name: "warmpath-random", router: warmpath, strategy: "RANDOM", twin: "noop-headers"},
 	{name: "warmpath-least", router: warmpath, strategy: "LEAST_OUTSTANDING_REQUESTS", twin: "noop-headers"},
 	{name: aware, router: warmpath, strategy: "PREFIX_AWARE", twin: "noop"},
+	{name: "warmpath-auto", router: warmpath, strategy: "PREFIX_AWARE", length: "auto", twin: "noop"},
+	{name: "warmpath-kv-aware", router: warmpath, strategy: "KV_AWARE", twin: "noop"},
 	{name: "sglang-router", router: peer, module: "sglang_router"},
 	{name: "smg", router: peer, module: "smg"},
 	{name: "vllm-router", router: peer, module: "vllm_router"},

@@ -117,7 +117,11 @@ func (s *system) startWarmpath(ctx context.Context, r *running) error {
 	}
 	var config strings.Builder
 	fmt.Fprintf(&config, "listen: {extProc: %q, xds: \"\", admin: %q}\n", r.extProc, admin)
-	fmt.Fprintf(&config, "routingConfig:\n  routingStrategy: %s\n  prefixAwareRoutingConfig: {prefixLength: %d}\n", r.strategy, prefixLength)
+	length := r.length
+	if length == "" {
+		length = strconv.Itoa(prefixLength)
+	}
+	fmt.Fprintf(&config, "routingConfig:\n  routingStrategy: %s\n  prefixAwareRoutingConfig: {prefixLength: %s}\n", r.strategy, length)
 	config.WriteString("membership:\n  static:\n")
 	for _, address := range s.upstream.addresses {
 		fmt.Fprintf(&config, "  - {address: %q}\n", address)
