@@ -68,7 +68,7 @@ func TestDecisionsByReason(t *testing.T) {
 	counts := map[string]int{
 		"PREFIX_AWARE home": 1, "PREFIX_AWARE overflow": 1, "PREFIX_AWARE saturated": 2, "RANDOM random": 1,
 	}
-	for _, s := range []route.Strategy{route.LeastOutstandingRequests, route.PrefixAware, route.Random} {
+	for _, s := range route.Strategies() {
 		for _, reason := range route.Reasons() {
 			want += fmt.Sprintf("warmpath_decisions_total{reason=%q,strategy=%q} %d\n", reason, s, counts[s.String()+" "+reason.String()])
 		}
