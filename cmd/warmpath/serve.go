@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/health"
 
 	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/certificate"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/health/prober"
@@ -77,7 +78,8 @@ type program struct {
 	health  *health.Server
 	status  *status
 
-	listeners struct{ extProc, xds, admin net.Listener }
+	listeners    struct{ extProc, xds, admin net.Listener }
+	certificates struct{ extProc, xds, admin *certificate.Source } // nil without TLS
 }
 
 func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, error) {
@@ -115,7 +117,10 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	if err := p.newControlPlane(); err != nil {
 		return nil, err
 	}
-	return p, p.listen()
+	if err := p.openCertificates(); err != nil {
+		return nil, err
+	}
+	return p, p.listen(ctx)
 }
 
 func (p *program) observer(ctx context.Context) (extproc.Observer, error) {
@@ -170,6 +175,7 @@ func (p *program) run(ctx context.Context) error {
 	p.log.Info("warmpath starts", "version", version(), "config", p.path,
 		"extProc", address(p.listeners.extProc), "xds", address(p.listeners.xds), "admin", address(p.listeners.admin),
 		"strategy", p.config.RoutingConfig.RoutingStrategy)
+	p.warnOfExposure()
 	all, ctx := errgroup.WithContext(ctx)
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return p.follow(ctx, p.updates) })
@@ -184,6 +190,7 @@ func (p *program) run(ctx context.Context) error {
 		})
 	}
 	work.Go(func() error { return ended(p.watchConfig(ctx)) })
+	p.followCertificates(ctx, work)
 	p.serveExtProc(ctx, work)
 	p.serveXDS(ctx, work)
 	admin := p.adminServer()

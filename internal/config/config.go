@@ -22,6 +22,7 @@ type Problems = strict.Problems
 // Config is a complete, checked configuration.
 type Config struct {
 	Listen        Listen        `yaml:"listen"`
+	TLS           TLS           `yaml:"tls"`
 	RoutingConfig RoutingConfig `yaml:"routingConfig"`
 	// Routers is how many warmpath processes, this one included, route to the same
 	// endpoints without knowing of each other's requests, 1 to MaxRouters.
@@ -37,8 +38,9 @@ type Config struct {
 	Log        Log           `yaml:"log"`
 }
 
-// Listen holds the addresses to serve on, each "ip:port", "localhost:port" or
-// ":port" for every interface. Port 0 takes a free one.
+// Listen holds the addresses to serve on, each "ip:port", "localhost:port",
+// ":port" for every interface, or "unix:" and an absolute path. Port 0 takes a
+// free one.
 type Listen struct {
 	// ExtProc serves Envoy's external processing and grpc.health.v1.
 	ExtProc string `yaml:"extProc"`
@@ -47,7 +49,12 @@ type Listen struct {
 	XDS string `yaml:"xds"`
 	// Admin serves HTTP for operators; empty for none.
 	Admin string `yaml:"admin"`
+	// SocketMode says who may connect to the Unix sockets: 0600, 0660 or 0666.
+	SocketMode SocketMode `yaml:"socketMode"`
 }
+
+// SocketMode are the permissions of a Unix socket.
+type SocketMode uint32
 
 // Strategy names how a host is chosen, in the words of SageMaker's RoutingConfig.
 type Strategy string
@@ -135,10 +142,16 @@ type Membership struct {
 // Path is where the membership file is: relative to the folder of the
 // configuration file. Empty when the endpoints are static.
 func (m Membership) Path(configPath string) string {
-	if m.File == "" || filepath.IsAbs(m.File) {
-		return m.File
+	return beside(configPath, m.File)
+}
+
+// beside resolves a path of the configuration: relative to the folder of its
+// file. An empty one stays empty.
+func beside(configPath, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
 	}
-	return filepath.Join(filepath.Dir(configPath), m.File)
+	return filepath.Join(filepath.Dir(configPath), path)
 }
 
 // Cluster is the pool as Envoy is told of it over xDS.
@@ -206,7 +219,7 @@ const MaxRouters = 1000
 // Default is the configuration of an empty file, which only lacks a membership.
 func Default() Config {
 	return Config{
-		Listen: Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004"},
+		Listen: Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004", SocketMode: 0o660},
 		RoutingConfig: RoutingConfig{
 			RoutingStrategy: Random,
 			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: route.DefaultPrefixLength, ConcurrencyThreshold: AutoThreshold},

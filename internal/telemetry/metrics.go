@@ -42,6 +42,12 @@ type Metrics struct {
 	// used, by origin and problem.
 	PolicyFaults            *prometheus.CounterVec
 	Leaving, Unacknowledged prometheus.Gauge
+
+	// CertificateExpiry is when the certificate in use expires, in Unix seconds;
+	// CertificateErrors counts replaced files that were not taken over, TLSRefused
+	// connections that ended in the handshake. All by listener.
+	CertificateExpiry             *prometheus.GaugeVec
+	CertificateErrors, TLSRefused *prometheus.CounterVec
 }
 
 // NewMetrics registers all metrics in a registry of their own.
@@ -49,6 +55,7 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), endpoints: newEndpoints(loads)}
 	m.registerRequests()
 	m.registerFleet()
+	m.registerTLS()
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -110,6 +117,18 @@ func (m *Metrics) registerFleet() {
 	m.Unacknowledged = m.gauge("warmpath_rollout_unacknowledged",
 		"1 when the last membership was not acknowledged by every Envoy in time.")
 	m.registry.MustRegister(m.Endpoints)
+}
+
+func (m *Metrics) registerTLS() {
+	m.CertificateErrors = m.counters("warmpath_tls_certificate_errors_total",
+		"Changes of a listener's certificate files that were not taken over; the last good ones stay.", "listener")
+	m.TLSRefused = m.counters("warmpath_tls_refused_total",
+		"Connections that ended in the TLS handshake: no certificate, a wrong one, or no TLS at all.", "listener")
+	m.CertificateExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "warmpath_tls_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate that a listener uses expires, in Unix time.",
+	}, []string{"listener"})
+	m.registry.MustRegister(m.CertificateExpiry)
 }
 
 func (m *Metrics) counter(name, help string) prometheus.Counter {
