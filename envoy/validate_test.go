@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/envoy"
 	"github.com/warmpath/warmpath/internal/envoybin"
+	"github.com/warmpath/warmpath/internal/testenv/authority"
 )
 
 // TestEnvoyAcceptsWhatWeShip runs the real Envoy's own check over every file.
@@ -22,16 +23,30 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pipes, err := envoy.Bootstrap(envoy.Addresses{ExtProc: "unix:/run/ext proc.sock", XDS: "unix:/run/xds.sock"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, ca := t.TempDir(), authority.New(t, "ca")
+	cert, key := ca.Issue(t, nil, "envoy").Write(t, dir, "envoy")
+	authority.Replace(t, filepath.Join(dir, "ca.pem"), ca.PEM())
+	secured, err := envoy.WithTLS(bootstrap, envoy.TLS{CA: filepath.Join(dir, "ca.pem"), ServerName: "warmpath", Cert: cert, Key: key})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		name, config, refusal string
 	}{
 		{name: "bootstrap", config: string(bootstrap)},
 		{name: "bootstrap with other addresses", config: string(moved)},
+		{name: "bootstrap with Unix sockets", config: string(pipes)},
+		{name: "bootstrap with TLS", config: string(secured)},
 		{name: "bootstrap with tracing", config: uncommentTracing(t, string(bootstrap))},
 		{name: "cluster", config: withPool(string(bootstrap), string(envoy.Cluster()))},
 		{name: "cluster with the advice of its comment", config: withPool(string(bootstrap), uncommentAdvice(t, string(envoy.Cluster())))},
 		// The two that prove the check sees anything at all.
 		{name: "unknown field", config: strings.Replace(string(bootstrap), "failure_mode_allow:", "failure_mode_alow:", 1), refusal: "failure_mode_alow"},
+		{name: "no certificate", config: strings.Replace(string(secured), "envoy.key", "absent.key", 1), refusal: "absent.key"},
 		{name: "no fallback", config: withPool(string(bootstrap), strings.Replace(string(envoy.Cluster()), "fallback_policy:", "x:", 1)), refusal: "fallback"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -140,8 +142,8 @@ func (h handshakeErrors) Write(line []byte) (int, error) {
 // refusals counts connections that ended in the handshake. Anybody can cause
 // them, so the log gets one line in refusalsInterval, of bounded length.
 type refusals struct {
-	p        *program
-	listener string
+	log   *slog.Logger
+	count prometheus.Counter
 
 	mu     sync.Mutex
 	logged time.Time // the last line
@@ -154,11 +156,11 @@ const (
 )
 
 func (p *program) newRefusals(listener string) *refusals {
-	return &refusals{p: p, listener: listener}
+	return &refusals{log: p.log.With("listener", listener), count: p.metrics.TLSRefused.WithLabelValues(listener)}
 }
 
 func (r *refusals) add(detail string) {
-	r.p.metrics.TLSRefused.WithLabelValues(r.listener).Inc()
+	r.count.Inc()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
@@ -166,7 +168,7 @@ func (r *refusals) add(detail string) {
 		r.silent++
 		return
 	}
-	r.p.log.Warn("connection refused in the TLS handshake", "listener", r.listener,
+	r.log.Warn("connection refused in the TLS handshake",
 		"detail", strings.ToValidUTF8(detail[:min(len(detail), maxDetail)], ""), "others", r.silent)
 	r.logged, r.silent = now, 0
 }

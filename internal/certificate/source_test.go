@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,6 +182,7 @@ type rotation struct {
 	*Source
 	t       *testing.T
 	ca      *authority.Authority
+	mu      sync.Mutex
 	reports []string
 }
 
@@ -190,7 +192,7 @@ func rotate(t *testing.T, play func(*rotation)) {
 		r := &rotation{Source: openSource(t, setup(t, ca, "envoy")), t: t, ca: ca}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- r.Run(ctx, func(err error) { r.reports = append(r.reports, fmt.Sprint(err)) }) }()
+		go func() { done <- r.Run(ctx, r.report) }()
 		play(r)
 		cancel()
 		if err := <-done; !errors.Is(err, context.Canceled) {
@@ -199,11 +201,19 @@ func rotate(t *testing.T, play func(*rotation)) {
 	})
 }
 
+func (r *rotation) report(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reports = append(r.reports, fmt.Sprint(err))
+}
+
 // after lets time pass and wants these reports in it, each a part of the text.
 func (r *rotation) after(d time.Duration, want ...string) {
 	r.t.Helper()
 	<-time.After(d)
 	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	ok := len(r.reports) == len(want)
 	for i := 0; ok && i < len(want); i++ {
 		ok = strings.Contains(r.reports[i], want[i])

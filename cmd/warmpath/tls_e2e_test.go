@@ -1,0 +1,246 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/warmpath/warmpath/envoy"
+	"github.com/warmpath/warmpath/internal/stack"
+	"github.com/warmpath/warmpath/internal/testenv"
+	"github.com/warmpath/warmpath/internal/testenv/authority"
+)
+
+// secrets are the files of a warmpath and an Envoy that trust each other.
+type secrets struct {
+	ca     *authority.Authority
+	folder string
+}
+
+func newSecrets(t *testing.T) *secrets {
+	t.Helper()
+	s := &secrets{ca: authority.New(t, "ca"), folder: t.TempDir()}
+	authority.Replace(t, s.path("ca.pem"), s.ca.PEM())
+	s.ca.Issue(t, nil, "warmpath").Write(t, s.folder, "warmpath")
+	s.ca.Issue(t, nil, "envoy").Write(t, s.folder, "envoy")
+	return s
+}
+
+func (s *secrets) path(name string) string { return filepath.Join(s.folder, name) }
+
+// config is the tls section for the listeners.
+func (s *secrets) config(listeners ...string) string {
+	var b strings.Builder
+	b.WriteString("tls:\n")
+	for _, l := range listeners {
+		fmt.Fprintf(&b, "  %s: {cert: %q, key: %q, clientCA: %q, clientNames: [envoy]}\n", l, s.path("warmpath.pem"), s.path("warmpath.key"), s.path("ca.pem"))
+	}
+	return b.String()
+}
+
+// envoy is Envoy's side.
+func (s *secrets) envoy(config []byte) ([]byte, error) {
+	return envoy.WithTLS(config, envoy.TLS{CA: s.path("ca.pem"), ServerName: "warmpath", Cert: s.path("envoy.pem"), Key: s.path("envoy.key")})
+}
+
+// client is that of a program with the certificate, or without one.
+func (s *secrets) client(t *testing.T, pairs ...authority.Pair) *tls.Config {
+	t.Helper()
+	c := &tls.Config{RootCAs: s.ca.Pool(), ServerName: "warmpath", NextProtos: []string{"h2", "http/1.1"}}
+	for _, p := range pairs {
+		c.Certificates = append(c.Certificates, p.TLS(t))
+	}
+	return c
+}
+
+// listening is an address from the line with which warmpath starts.
+func listening(t *testing.T, output, listener string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(output, " "+listener+"=")
+	address, _, end := strings.Cut(rest, " ")
+	if !ok || !end {
+		t.Fatalf("no address of %s in %q", listener, output)
+	}
+	return address
+}
+
+// Certificates that are replaced under load lose no request and end no stream;
+// new connections, also those of a new Envoy, get the new one.
+func TestMutualTLS(t *testing.T) {
+	files := newSecrets(t)
+	config := prefixAware(0)
+	config.Extra = files.config("extProc", "xds")
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Config: config, Bootstrap: files.envoy})
+	body := chat(strings.Repeat("Over an encrypted connection. ", 60), "q", true)
+	home := homesOf(t, s, "/v1/chat/completions", body)[0]
+	open, _ := holdOpen(t, s, body, 3)
+
+	var sent atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var load sync.WaitGroup
+	for range 3 {
+		load.Go(func() {
+			for ctx.Err() == nil {
+				if got, err := served(t.Context(), s, "/v1/chat/completions", body); err != nil || got != home {
+					t.Errorf("request %d: at %s (%v), home is %s", sent.Load(), got, err, home)
+				}
+				sent.Add(1)
+			}
+		})
+	}
+	replaced := files.ca.Issue(t, nil, "warmpath")
+	replaced.Write(t, files.folder, "warmpath")
+	for _, listener := range []string{"extProc", "xds"} {
+		awaitCertificate(t, s, files, listener, replaced)
+	}
+	stop()
+	load.Wait()
+	decided, err := s.Metric(t.Context(), "warmpath_decisions_total", `strategy="PREFIX_AWARE"`)
+	if want := float64(sent.Load() + 3); err != nil || decided != want {
+		t.Errorf("%v requests decided on (%v), sent %v", decided, err, want)
+	}
+	truthAgrees(t, s)
+	open.close()
+	if err := s.Envoy.Stop(0); err != nil {
+		t.Log(err)
+	}
+	if err := s.StartEnvoy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Await(t.Context(), "the new Envoy to ask", func() error {
+		before, err := s.Metric(t.Context(), "warmpath_decisions_total")
+		if err != nil {
+			return err
+		}
+		got, err := served(t.Context(), s, "/v1/chat/completions", body)
+		if err != nil || got != home {
+			return fmt.Errorf("at %s: %w", got, err)
+		}
+		after, err := s.Metric(t.Context(), "warmpath_decisions_total")
+		if err == nil && after == before {
+			err = fmt.Errorf("Envoy chose by itself")
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	noMisses(t, s)
+	atRest(t, s)
+}
+
+// awaitCertificate waits until a listener shows the certificate.
+func awaitCertificate(t *testing.T, s *stack.Stack, files *secrets, listener string, want authority.Pair) {
+	t.Helper()
+	client := files.client(t, files.ca.Issue(t, nil, "envoy"))
+	leaf := want.TLS(t).Leaf
+	if err := s.Await(t.Context(), "the new certificate of "+listener, func() error {
+		connection, err := tls.Dial("tcp", listening(t, s.Warmpath.Output(), listener), client)
+		if err != nil {
+			return err
+		}
+		defer connection.Close()
+		if got := connection.ConnectionState().PeerCertificates[0]; !got.Equal(leaf) {
+			return fmt.Errorf("certificate %v, want %v", got.SerialNumber, leaf.SerialNumber)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An Envoy that warmpath does not let in serves all requests by its own choice,
+// and so does one that does not trust warmpath.
+func TestRefusedEnvoyServesByItself(t *testing.T) {
+	files := newSecrets(t)
+	other := authority.New(t, "other")
+	authority.Replace(t, files.path("other-ca.pem"), other.PEM())
+	issue := func(name string, p authority.Pair) { p.Write(t, files.folder, name) }
+	issue("stranger", other.Issue(t, nil, "envoy"))
+	issue("misnamed", files.ca.Issue(t, nil, "gateway"))
+	issue("expired", files.ca.Issue(t, authority.Expired, "envoy"))
+	for _, c := range []struct {
+		name, old, replacement string
+		want                   string // in warmpath's log
+	}{
+		{"no certificate", "- certificate_chain: {filename: \"" + files.path("envoy.pem") + "\"}\n            private_key: {filename: \"" + files.path("envoy.key") + "\"}", "[]", "didn't provide a certificate"},
+		{"another authority", "/envoy.", "/stranger.", "unknown authority"},
+		{"another name", "/envoy.", "/misnamed.", "want one of"},
+		{"expired", "/envoy.", "/expired.", "expired"},
+		{"warmpath is another authority's", "/ca.pem", "/other-ca.pem", "unknown certificate authority"},
+		{"warmpath has another name", "exact: \"warmpath\"", "exact: \"other\"", ""},
+		{"plain text", "name: envoy.transport_sockets.tls", "name: envoy.transport_sockets.raw_buffer", "first record does not look like a TLS handshake"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := prefixAware(0)
+			config.Extra = files.config("extProc", "xds")
+			s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: config, Bootstrap: func(config []byte) ([]byte, error) {
+				config, err := files.envoy(config)
+				// Only the connection for decisions: Envoy needs the endpoints to serve.
+				first, second, _ := bytes.Cut(config, []byte("  - name: warmpath_xds\n"))
+				changed := bytes.ReplaceAll(first, []byte(c.old), []byte(c.replacement))
+				if bytes.Equal(changed, first) {
+					t.Errorf("no %q in Envoy's configuration", c.old)
+				}
+				return plainText(bytes.Join([][]byte{changed, second}, []byte("  - name: warmpath_xds\n")), c.name == "plain text"), err
+			}})
+			body := chat(strings.Repeat("A refused connection. ", 80), "q", true)
+			for i := range 20 {
+				if _, err := served(t.Context(), s, "/v1/chat/completions", body); err != nil {
+					t.Errorf("request %d: %v", i, err)
+				}
+			}
+			if n, err := s.Metric(t.Context(), "warmpath_decisions_total"); err != nil || n != 0 {
+				t.Errorf("%v requests were decided on (%v)", n, err)
+			}
+			if n, err := s.Metric(t.Context(), "warmpath_tls_refused_total", `listener="extProc"`); err != nil || n == 0 {
+				t.Errorf("%v connections were refused (%v)", n, err)
+			}
+			if n, err := s.Metric(t.Context(), "warmpath_tls_refused_total", `listener="xds"`); err != nil || n != 0 {
+				t.Errorf("%v connections of the control plane were refused (%v)", n, err)
+			}
+			if out := s.Warmpath.Output(); !strings.Contains(out, c.want) || strings.Count(out, "refused in the TLS handshake") > 10 {
+				t.Errorf("the log does not say %q once in a while", c.want)
+			}
+		})
+	}
+}
+
+// plainText takes the TLS from the first cluster that has it.
+func plainText(config []byte, really bool) []byte {
+	if !really {
+		return config
+	}
+	before, rest, _ := bytes.Cut(config, []byte("    transport_socket:\n"))
+	_, after, _ := bytes.Cut(rest, []byte("    load_assignment:\n"))
+	return bytes.Join([][]byte{before, after}, []byte("    load_assignment:\n"))
+}
+
+// A port with TLS answers nothing to a client that does not speak it.
+func TestPlainClientIsRefused(t *testing.T) {
+	files := newSecrets(t)
+	p := startProgram(t, files.config("extProc", "xds", "admin"))
+	for name, l := range map[string]net.Listener{"extProc": p.listeners.extProc, "xds": p.listeners.xds, "admin": p.listeners.admin} {
+		connection, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := connection.Write([]byte("GET /status HTTP/1.1\r\nHost: a\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, 4096)
+		n, _ := connection.Read(answer)
+		if text := string(answer[:n]); strings.Contains(text, "200 OK") || strings.Contains(text, "endpoints") {
+			t.Errorf("%s answers %q", name, text)
+		}
+		_ = connection.Close()
+		p.awaitMetric(t, `warmpath_tls_refused_total{listener="`+name+`"} 1`)
+	}
+}
