@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -109,31 +110,36 @@ func TestMutualTLS(t *testing.T) {
 	}
 	truthAgrees(t, s)
 	open.close()
-	if err := s.Envoy.Stop(0); err != nil {
-		t.Log(err)
-	}
+	s.Envoy.Kill()
 	if err := s.StartEnvoy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Await(t.Context(), "the new Envoy to ask", func() error {
+	awaitDecision(t, s, body)
+	noMisses(t, s)
+	atRest(t, s)
+}
+
+// awaitDecision sends requests until warmpath decides on one. When warmpath has
+// been away for less than a second Envoy finds it healthy again before it uses it
+// again: it gathers changes of health for so long (update_merge_window).
+func awaitDecision(t *testing.T, s *stack.Stack, body []byte) {
+	t.Helper()
+	if err := s.Await(t.Context(), "Envoy to ask warmpath", func() error {
 		before, err := s.Metric(t.Context(), "warmpath_decisions_total")
 		if err != nil {
 			return err
 		}
-		got, err := served(t.Context(), s, "/v1/chat/completions", body)
-		if err != nil || got != home {
-			return fmt.Errorf("at %s: %w", got, err)
+		if _, err := served(t.Context(), s, "/v1/chat/completions", body); err != nil {
+			t.Errorf("while Envoy does not ask warmpath: %v", err)
 		}
 		after, err := s.Metric(t.Context(), "warmpath_decisions_total")
 		if err == nil && after == before {
-			err = fmt.Errorf("Envoy chose by itself")
+			err = errors.New("Envoy chose by itself")
 		}
 		return err
 	}); err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
-	noMisses(t, s)
-	atRest(t, s)
 }
 
 // awaitCertificate waits until a listener shows the certificate.
@@ -171,9 +177,9 @@ func TestRefusedEnvoyServesByItself(t *testing.T) {
 		want                   string // in warmpath's log
 	}{
 		{"no certificate", "- certificate_chain: {filename: \"" + files.path("envoy.pem") + "\"}\n            private_key: {filename: \"" + files.path("envoy.key") + "\"}", "[]", "didn't provide a certificate"},
-		{"another authority", "/envoy.", "/stranger.", "unknown authority"},
-		{"another name", "/envoy.", "/misnamed.", "want one of"},
-		{"expired", "/envoy.", "/expired.", "expired"},
+		{"another authority", files.path("envoy."), files.path("stranger."), "unknown authority"},
+		{"another name", files.path("envoy."), files.path("misnamed."), "want one of"},
+		{"expired", files.path("envoy."), files.path("expired."), "expired"},
 		{"warmpath is another authority's", "/ca.pem", "/other-ca.pem", "unknown certificate authority"},
 		{"warmpath has another name", "exact: \"warmpath\"", "exact: \"other\"", ""},
 		{"plain text", "name: envoy.transport_sockets.tls", "name: envoy.transport_sockets.raw_buffer", "first record does not look like a TLS handshake"},
