@@ -33,7 +33,7 @@ const transportSocket = `    transport_socket:
             private_key: {filename: {key}}
           validation_context:
             trusted_ca: {filename: {ca}}
-            # Any certificate of this authority would do without it, Envoy's own included.
+            # Without it any certificate of this authority would do.
             match_typed_subject_alt_names:
             - {san_type: DNS, matcher: {exact: {name}}}
 `

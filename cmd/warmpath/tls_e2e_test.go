@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -72,10 +75,12 @@ func listening(t *testing.T, output, listener string) string {
 	return address
 }
 
-// Certificates that are replaced under load lose no request and end no stream;
-// new connections, also those of a new Envoy, get the new one.
+// The certificates of examples/tls, replaced under load as its script does it,
+// lose no request and end no stream; new connections, also those of a new Envoy,
+// get the new one.
 func TestMutualTLS(t *testing.T) {
-	files := newSecrets(t)
+	files := &secrets{folder: t.TempDir()}
+	makeCertificates(t, files)
 	config := prefixAware(0)
 	config.Extra = files.config("extProc", "xds")
 	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Config: config, Bootstrap: files.envoy})
@@ -97,10 +102,9 @@ func TestMutualTLS(t *testing.T) {
 			}
 		})
 	}
-	replaced := files.ca.Issue(t, nil, "warmpath")
-	replaced.Write(t, files.folder, "warmpath")
+	makeCertificates(t, files)
 	for _, listener := range []string{"extProc", "xds"} {
-		awaitCertificate(t, s, files, listener, replaced)
+		awaitCertificate(t, s, files, listener)
 	}
 	stop()
 	load.Wait()
@@ -142,11 +146,32 @@ func awaitDecision(t *testing.T, s *stack.Stack, body []byte) {
 	}
 }
 
-// awaitCertificate waits until a listener shows the certificate.
-func awaitCertificate(t *testing.T, s *stack.Stack, files *secrets, listener string, want authority.Pair) {
+// makeCertificates runs the script of examples/tls.
+func makeCertificates(t *testing.T, files *secrets) {
 	t.Helper()
-	client := files.client(t, files.ca.Issue(t, nil, "envoy"))
-	leaf := want.TLS(t).Leaf
+	if out, err := exec.CommandContext(t.Context(), "../../examples/tls/certificates.sh", files.folder).CombinedOutput(); err != nil {
+		t.Fatalf("certificates.sh: %v\n%s", err, out)
+	}
+}
+
+// awaitCertificate waits until a listener shows the certificate that is in the
+// files.
+func awaitCertificate(t *testing.T, s *stack.Stack, files *secrets, listener string) {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(files.path("envoy.pem"), files.path("envoy.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := tls.LoadX509KeyPair(files.path("warmpath.pem"), files.path("warmpath.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorities, err := os.ReadFile(files.path("ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, client := shown.Leaf, &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "warmpath", NextProtos: []string{"h2"}, Certificates: []tls.Certificate{pair}}
+	client.RootCAs.AppendCertsFromPEM(authorities)
 	if err := s.Await(t.Context(), "the new certificate of "+listener, func() error {
 		connection, err := tls.Dial("tcp", listening(t, s.Warmpath.Output(), listener), client)
 		if err != nil {
