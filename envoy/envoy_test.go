@@ -84,15 +84,26 @@ func TestWithTLSRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, tls := range map[string]envoy.TLS{
-		"the key is missing":         {CA: "a", ServerName: "b", Cert: "c"},
-		"the server name is missing": {CA: "a", Cert: "c", Key: "d"},
+	good := envoy.TLS{ServerName: "a", CA: "b/ca", Cert: "b/cert", Key: "b/key", CASecret: "./c", CertSecret: "./d"}
+	if _, err := envoy.WithTLS(shipped, good); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*envoy.TLS){
+		"the key is missing":         func(t *envoy.TLS) { t.Key = "" },
+		"the server name is missing": func(t *envoy.TLS) { t.ServerName = "" },
+		"want ./c":                   func(t *envoy.TLS) { t.CASecret = "c" },
+		"not in one folder":          func(t *envoy.TLS) { t.Key = "key" },
 	} {
+		tls := good
+		change(&tls)
 		if _, err := envoy.WithTLS(shipped, tls); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", tls, err, want)
 		}
+		if _, _, err := tls.Secrets(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("secrets of %+v: %v, want %q", tls, err, want)
+		}
 	}
-	if _, err := envoy.WithTLS([]byte("static_resources:\n"), envoy.TLS{CA: "a", ServerName: "b", Cert: "c", Key: "d"}); err == nil {
+	if _, err := envoy.WithTLS([]byte("static_resources:\n"), good); err == nil {
 		t.Error("a configuration without the clusters is accepted")
 	}
 }

@@ -30,10 +30,20 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 	dir, ca := t.TempDir(), authority.New(t, "ca")
 	cert, key := ca.Issue(t, nil, "envoy").Write(t, dir, "envoy")
 	authority.Replace(t, filepath.Join(dir, "ca.pem"), ca.PEM())
-	secured, err := envoy.WithTLS(bootstrap, envoy.TLS{CA: filepath.Join(dir, "ca.pem"), ServerName: "warmpath", Cert: cert, Key: key})
+	tls := envoy.TLS{
+		ServerName: "warmpath", CA: filepath.Join(dir, "ca.pem"), Cert: cert, Key: key,
+		CASecret: filepath.Join(dir, "ca.yaml"), CertSecret: filepath.Join(dir, "envoy.yaml"),
+	}
+	secured, err := envoy.WithTLS(bootstrap, tls)
 	if err != nil {
 		t.Fatal(err)
 	}
+	caSecret, certSecret, err := tls.Secrets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority.Replace(t, tls.CASecret, caSecret)
+	authority.Replace(t, tls.CertSecret, certSecret)
 	for _, tt := range []struct {
 		name, config, refusal string
 	}{
@@ -46,7 +56,7 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 		{name: "cluster with the advice of its comment", config: withPool(string(bootstrap), uncommentAdvice(t, string(envoy.Cluster())))},
 		// The two that prove the check sees anything at all.
 		{name: "unknown field", config: strings.Replace(string(bootstrap), "failure_mode_allow:", "failure_mode_alow:", 1), refusal: "failure_mode_alow"},
-		{name: "no certificate", config: strings.Replace(string(secured), "envoy.key", "absent.key", 1), refusal: "absent.key"},
+		{name: "no secret", config: strings.Replace(string(secured), "envoy.yaml", "absent.yaml", 1), refusal: "absent.yaml"},
 		{name: "no fallback", config: withPool(string(bootstrap), strings.Replace(string(envoy.Cluster()), "fallback_policy:", "x:", 1)), refusal: "fallback"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -26,12 +26,18 @@ var stories = map[string]envoy.Addresses{
 	"tls":        {},
 }
 
+// tlsStory is what Envoy has in the story with certificates.
+var tlsStory = envoy.TLS{
+	ServerName: "warmpath", CA: "certs/ca.pem", Cert: "certs/envoy.pem", Key: "certs/envoy.key",
+	CASecret: "./secret-ca.yaml", CertSecret: "./secret-envoy.yaml",
+}
+
 // shipped is the Envoy file that a story should have.
 func shipped(t *testing.T, folder string) string {
 	t.Helper()
 	file, err := envoy.Bootstrap(stories[folder])
 	if err == nil && folder == "tls" {
-		file, err = envoy.WithTLS(file, envoy.TLS{CA: "certs/ca.pem", ServerName: "warmpath", Cert: "certs/envoy.pem", Key: "certs/envoy.key"})
+		file, err = envoy.WithTLS(file, tlsStory)
 	}
 	if err != nil {
 		t.Fatal(err)

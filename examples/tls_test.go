@@ -13,6 +13,25 @@ import (
 	"github.com/warmpath/warmpath/internal/envoybin"
 )
 
+// The files that name Envoy's secrets are as the library writes them.
+func TestSecrets(t *testing.T) {
+	ca, cert, err := tlsStory.Secrets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]byte{tlsStory.CASecret: ca, tlsStory.CertSecret: cert} {
+		path := filepath.Join("tls", name)
+		if *rewrite {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := read(t, path); got != string(want) {
+			t.Errorf("%s is not what it should be: run go test ./examples -rewrite", path)
+		}
+	}
+}
+
 // The script makes certificates that warmpath and Envoy take, again and again.
 func TestCertificates(t *testing.T) {
 	folder := t.TempDir()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,9 +50,23 @@ func (s *secrets) config(listeners ...string) string {
 	return b.String()
 }
 
-// envoy is Envoy's side.
-func (s *secrets) envoy(config []byte) ([]byte, error) {
-	return envoy.WithTLS(config, envoy.TLS{CA: s.path("ca.pem"), ServerName: "warmpath", Cert: s.path("envoy.pem"), Key: s.path("envoy.key")})
+// envoy is Envoy's side, with the files of the names.
+func (s *secrets) envoy(t *testing.T, config []byte, ca, cert string) []byte {
+	t.Helper()
+	tls := envoy.TLS{
+		ServerName: "warmpath", CA: s.path(ca + ".pem"), Cert: s.path(cert + ".pem"), Key: s.path(cert + ".key"),
+		CASecret: s.path(ca + ".yaml"), CertSecret: s.path(cert + ".yaml"),
+	}
+	caSecret, certSecret, err := tls.Secrets()
+	if err == nil {
+		config, err = envoy.WithTLS(config, tls)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	authority.Replace(t, tls.CASecret, caSecret)
+	authority.Replace(t, tls.CertSecret, certSecret)
+	return config
 }
 
 // client is that of a program with the certificate, or without one.
@@ -76,14 +91,17 @@ func listening(t *testing.T, output, listener string) string {
 }
 
 // The certificates of examples/tls, replaced under load as its script does it,
-// lose no request and end no stream; new connections, also those of a new Envoy,
-// get the new one.
+// lose no request and end no stream; new connections get the new ones. Then all of
+// them, the authority too, are replaced while warmpath is away: Envoy finds back to
+// it by the files alone.
 func TestMutualTLS(t *testing.T) {
 	files := &secrets{folder: t.TempDir()}
 	makeCertificates(t, files)
 	config := prefixAware(0)
 	config.Extra = files.config("extProc", "xds")
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Config: config, Bootstrap: files.envoy})
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Config: config, Bootstrap: func(config []byte) ([]byte, error) {
+		return files.envoy(t, config, "ca", "envoy"), nil
+	}})
 	body := chat(strings.Repeat("Over an encrypted connection. ", 60), "q", true)
 	home := homesOf(t, s, "/v1/chat/completions", body)[0]
 	open, _ := holdOpen(t, s, body, 3)
@@ -114,8 +132,15 @@ func TestMutualTLS(t *testing.T) {
 	}
 	truthAgrees(t, s)
 	open.close()
-	s.Envoy.Kill()
-	if err := s.StartEnvoy(t.Context()); err != nil {
+	s.Warmpath.Kill()
+	if err := os.Remove(files.path("ca.key")); err != nil {
+		t.Fatal(err)
+	}
+	makeCertificates(t, files)
+	if err := s.StartWarmpath(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AwaitRouting(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	awaitDecision(t, s, body)
@@ -198,29 +223,37 @@ func TestRefusedEnvoyServesByItself(t *testing.T) {
 	issue("misnamed", files.ca.Issue(t, nil, "gateway"))
 	issue("expired", files.ca.Issue(t, authority.Expired, "envoy"))
 	for _, c := range []struct {
-		name, old, replacement string
-		want                   string // in warmpath's log
+		name     string
+		ca, cert string
+		change   func([]byte) []byte
+		want     string // in warmpath's log
 	}{
-		{"no certificate", "- certificate_chain: {filename: \"" + files.path("envoy.pem") + "\"}\n            private_key: {filename: \"" + files.path("envoy.key") + "\"}", "[]", "didn't provide a certificate"},
-		{"another authority", files.path("envoy."), files.path("stranger."), "unknown authority"},
-		{"another name", files.path("envoy."), files.path("misnamed."), "want one of"},
-		{"expired", files.path("envoy."), files.path("expired."), "expired"},
-		{"warmpath is another authority's", "/ca.pem", "/other-ca.pem", "unknown certificate authority"},
-		{"warmpath has another name", "exact: \"warmpath\"", "exact: \"other\"", ""},
-		{"plain text", "name: envoy.transport_sockets.tls", "name: envoy.transport_sockets.raw_buffer", "first record does not look like a TLS handshake"},
+		{"no certificate", "ca", "envoy", withoutLines("tls_certificate_sds_secret_configs", "- {name: envoy, sds_config"), "didn't provide a certificate"},
+		{"another authority", "ca", "stranger", nil, "unknown authority"},
+		{"another name", "ca", "misnamed", nil, "want one of"},
+		{"expired", "ca", "expired", nil, "expired"},
+		{"warmpath is another authority's", "other-ca", "envoy", nil, "unknown certificate authority"},
+		{"warmpath has another name", "ca", "envoy", func(b []byte) []byte {
+			return bytes.ReplaceAll(b, []byte(`exact: "warmpath"`), []byte(`exact: "other"`))
+		}, ""},
+		{"plain text", "ca", "envoy", plainText, "first record does not look like a TLS handshake"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := prefixAware(0)
 			config.Extra = files.config("extProc", "xds")
 			s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: config, Bootstrap: func(config []byte) ([]byte, error) {
-				config, err := files.envoy(config)
 				// Only the connection for decisions: Envoy needs the endpoints to serve.
-				first, second, _ := bytes.Cut(config, []byte("  - name: warmpath_xds\n"))
-				changed := bytes.ReplaceAll(first, []byte(c.old), []byte(c.replacement))
-				if bytes.Equal(changed, first) {
-					t.Errorf("no %q in Envoy's configuration", c.old)
+				xds := []byte("  - name: warmpath_xds\n")
+				first, _, _ := bytes.Cut(files.envoy(t, config, c.ca, c.cert), xds)
+				_, second, _ := bytes.Cut(files.envoy(t, config, "ca", "envoy"), xds)
+				if c.change != nil {
+					changed := c.change(first)
+					if bytes.Equal(changed, first) {
+						t.Error("the change of Envoy's configuration changes nothing")
+					}
+					first = changed
 				}
-				return plainText(bytes.Join([][]byte{changed, second}, []byte("  - name: warmpath_xds\n")), c.name == "plain text"), err
+				return bytes.Join([][]byte{first, second}, xds), nil
 			}})
 			body := chat(strings.Repeat("A refused connection. ", 80), "q", true)
 			for i := range 20 {
@@ -244,11 +277,21 @@ func TestRefusedEnvoyServesByItself(t *testing.T) {
 	}
 }
 
-// plainText takes the TLS from the first cluster that has it.
-func plainText(config []byte, really bool) []byte {
-	if !really {
-		return config
+// withoutLines takes the lines out that contain one of the texts.
+func withoutLines(texts ...string) func([]byte) []byte {
+	return func(config []byte) []byte {
+		var kept []byte
+		for line := range bytes.Lines(config) {
+			if !slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(line, []byte(text)) }) {
+				kept = append(kept, line...)
+			}
+		}
+		return kept
 	}
+}
+
+// plainText takes the TLS from the first cluster that has it.
+func plainText(config []byte) []byte {
 	before, rest, _ := bytes.Cut(config, []byte("    transport_socket:\n"))
 	_, after, _ := bytes.Cut(rest, []byte("    load_assignment:\n"))
 	return bytes.Join([][]byte{before, after}, []byte("    load_assignment:\n"))

@@ -45,11 +45,15 @@ func TestUnixSockets(t *testing.T) {
 		}
 	}
 
-	second := filepath.Join(dir, "second.yaml")
-	authority.Replace(t, second, []byte("listen: {extProc: \"127.0.0.1:0\", xds: \""+config.XDS+"\", admin: \"\"}\nmembership: {static: []}\n"))
+	second, third := filepath.Join(dir, "second.yaml"), filepath.Join(dir, "third.sock")
+	authority.Replace(t, second, []byte("listen: {extProc: \"unix:"+third+"\", xds: \""+config.XDS+"\", admin: \"\"}\nmembership: {static: []}\n"))
 	var out, errs bytes.Buffer
 	if code := run(t.Context(), []string{"serve", second}, nil, &out, &errs); code != exitFailed || !strings.Contains(errs.String(), "listen.xds: another process serves on the socket "+paths[1]) {
 		t.Errorf("a second warmpath on the socket: exit %d: %s", code, errs.String())
+	}
+
+	if _, err := os.Lstat(third); !os.IsNotExist(err) {
+		t.Errorf("the second warmpath left its other socket (%v)", err)
 	}
 
 	s.Warmpath.Kill()

@@ -42,7 +42,7 @@ func openSource(t *testing.T, f Files) *Source {
 
 // handshake connects a client and returns what each side says, after a byte has
 // gone both ways: with TLS 1.3 a client hears of its refusal no earlier.
-func handshake(t *testing.T, s *Source, client *tls.Config) (state tls.ConnectionState, serverErr, clientErr error) {
+func handshake(t *testing.T, serve, client *tls.Config) (state tls.ConnectionState, serverErr, clientErr error) {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16) // buffered: both sides may speak at once
 	deadline := time.Now().Add(20 * time.Second)
@@ -54,7 +54,7 @@ func handshake(t *testing.T, s *Source, client *tls.Config) (state tls.Connectio
 			return
 		}
 		_ = a.SetDeadline(deadline)
-		server := tls.Server(a, s.Config("h2"))
+		server := tls.Server(a, serve)
 		if err = server.HandshakeContext(t.Context()); err == nil {
 			_, err = server.Write([]byte("!"))
 		}
@@ -111,7 +111,7 @@ func TestWhoIsLetIn(t *testing.T) {
 			}
 			for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 				config.MaxVersion = version
-				state, err, clientErr := handshake(t, s, config)
+				state, err, clientErr := handshake(t, s.Config("h2"), config)
 				switch {
 				case c.want == "" && (err != nil || clientErr != nil):
 					t.Errorf("%s: refused: %v, %v", tls.VersionName(version), err, clientErr)
@@ -130,12 +130,12 @@ func TestWithoutClientCA(t *testing.T) {
 	f := setup(t, ca)
 	f.ClientCA = ""
 	s := openSource(t, f)
-	if _, err, clientErr := handshake(t, s, client(ca)); err != nil || clientErr != nil {
+	if _, err, clientErr := handshake(t, s.Config("h2"), client(ca)); err != nil || clientErr != nil {
 		t.Errorf("refused: %v, %v", err, clientErr)
 	}
 	old := client(ca)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
-	if _, err, _ := handshake(t, s, old); err == nil || !strings.Contains(err.Error(), "unsupported versions") {
+	if _, err, _ := handshake(t, s.Config("h2"), old); err == nil || !strings.Contains(err.Error(), "unsupported versions") {
 		t.Errorf("TLS 1.1: %v", err)
 	}
 }
@@ -180,6 +180,7 @@ func remove(t *testing.T, path string) {
 // rotation is a running source in a bubble, with clients that ca signs.
 type rotation struct {
 	*Source
+	serve   *tls.Config // of the listener, the same all the time
 	t       *testing.T
 	ca      *authority.Authority
 	mu      sync.Mutex
@@ -190,6 +191,7 @@ func rotate(t *testing.T, play func(*rotation)) {
 	synctest.Test(t, func(t *testing.T) {
 		ca := authority.New(t, "ca")
 		r := &rotation{Source: openSource(t, setup(t, ca, "envoy")), t: t, ca: ca}
+		r.serve = r.Config("h2")
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- r.Run(ctx, r.report) }()
@@ -227,7 +229,7 @@ func (r *rotation) after(d time.Duration, want ...string) {
 // shows wants a client to be let in, and to be shown the certificate.
 func (r *rotation) shows(config *tls.Config, want authority.Pair) {
 	r.t.Helper()
-	state, err, clientErr := handshake(r.t, r.Source, config)
+	state, err, clientErr := handshake(r.t, r.serve, config)
 	if err != nil || clientErr != nil {
 		r.t.Errorf("refused: %v, %v", err, clientErr)
 		return
@@ -276,19 +278,19 @@ func TestRotationOfTheAuthority(t *testing.T) {
 		old := client(r.ca, r.ca.Issue(t, nil, "envoy").TLS(t))
 		old.ClientSessionCache = tls.NewLRUClientSessionCache(8)
 		renewed := client(r.ca, next.Issue(t, nil, "envoy").TLS(t))
-		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS12, tls.VersionTLS13, tls.VersionTLS13} {
 			old.MaxVersion = version
-			if _, err, clientErr := handshake(r.t, r.Source, old); err != nil || clientErr != nil {
-				t.Errorf("refused: %v, %v", err, clientErr)
+			if state, err, clientErr := handshake(r.t, r.serve, old); err != nil || clientErr != nil || state.DidResume {
+				t.Errorf("%s: refused (%v, %v) or resumed (%t)", tls.VersionName(version), err, clientErr, state.DidResume)
 			}
 		}
-		if _, err, _ := handshake(r.t, r.Source, renewed); err == nil {
+		if _, err, _ := handshake(r.t, r.serve, renewed); err == nil {
 			t.Error("an authority that is not there yet counts")
 		}
 		authority.Replace(t, r.files.ClientCA, append(next.PEM(), r.ca.PEM()...)) // as rotations overlap
 		r.after(5*time.Second, "<nil>")
 		for _, config := range []*tls.Config{old, renewed} {
-			if _, err, clientErr := handshake(r.t, r.Source, config); err != nil || clientErr != nil {
+			if _, err, clientErr := handshake(r.t, r.serve, config); err != nil || clientErr != nil {
 				t.Errorf("refused: %v, %v", err, clientErr)
 			}
 		}
@@ -296,7 +298,7 @@ func TestRotationOfTheAuthority(t *testing.T) {
 		r.after(5*time.Second, "<nil>")
 		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 			old.MaxVersion = version
-			state, err, _ := handshake(r.t, r.Source, old)
+			state, err, _ := handshake(r.t, r.serve, old)
 			if err == nil || state.DidResume {
 				t.Errorf("%s: a client of the replaced authority is let in (resumed: %t)", tls.VersionName(version), state.DidResume)
 			}
