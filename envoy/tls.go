@@ -42,7 +42,8 @@ const transportSocket = `    transport_socket:
               match_typed_subject_alt_names: [{san_type: DNS, matcher: {exact: {name}}}]
 `
 
-const certSecret = `# Envoy's certificate towards warmpath. Envoy reads its files again when something is renamed into the folder.
+const certSecret = `# Envoy's certificate towards warmpath. Envoy reads its files again when something in their
+# folder is renamed, as Kubernetes does it too.
 resources:
 - "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret
   name: envoy

@@ -91,9 +91,7 @@ func listening(t *testing.T, output, listener string) string {
 }
 
 // The certificates of examples/tls, replaced under load as its script does it,
-// lose no request and end no stream; new connections get the new ones. Then all of
-// them, the authority too, are replaced while warmpath is away: Envoy finds back to
-// it by the files alone.
+// lose no request and end no stream; new connections get the new ones.
 func TestMutualTLS(t *testing.T) {
 	files := &secrets{folder: t.TempDir()}
 	makeCertificates(t, files)
@@ -132,20 +130,67 @@ func TestMutualTLS(t *testing.T) {
 	}
 	truthAgrees(t, s)
 	open.close()
-	s.Warmpath.Kill()
-	if err := os.Remove(files.path("ca.key")); err != nil {
-		t.Fatal(err)
-	}
-	makeCertificates(t, files)
-	if err := s.StartWarmpath(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.AwaitRouting(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	awaitDecision(t, s, body)
 	noMisses(t, s)
 	atRest(t, s)
+}
+
+// All files of both sides are replaced, the authority too, while warmpath is away:
+// the Envoy that runs finds back to it by the files alone.
+func TestEnvoyFollowsItsFiles(t *testing.T) {
+	for name, layout := range map[string]struct{ first, next string }{
+		"renamed one by one":         {"", ""},
+		"swapped as Kubernetes does": {"v1", "v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := &secrets{folder: t.TempDir()}
+			replace := func(version string) {
+				t.Helper()
+				if err := os.Remove(files.path("ca.key")); err != nil && !os.IsNotExist(err) {
+					t.Fatal(err)
+				}
+				makeCertificates(t, &secrets{folder: files.path(version)})
+				if version != "" {
+					mount(t, files.folder, version)
+				}
+			}
+			replace(layout.first)
+			config := prefixAware(0)
+			config.Extra = files.config("extProc", "xds")
+			s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: config, Bootstrap: func(config []byte) ([]byte, error) {
+				return files.envoy(t, config, "ca", "envoy"), nil
+			}})
+			s.Warmpath.Kill()
+			replace(layout.next)
+			if err := s.StartWarmpath(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.AwaitRouting(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			awaitDecision(t, s, chat(strings.Repeat("With other certificates. ", 60), "q", true))
+		})
+	}
+}
+
+// mount makes the files of folder/version those of folder, as a mounted secret of
+// Kubernetes has them: links through ..data, which is swapped.
+func mount(t *testing.T, folder, version string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(folder, version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if err := os.Symlink("..data/"+e.Name(), filepath.Join(folder, e.Name())); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(version, filepath.Join(folder, "..data.new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(folder, "..data.new"), filepath.Join(folder, "..data")); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // awaitDecision sends requests until warmpath decides on one. When warmpath has
