@@ -31,7 +31,7 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
-# Of bench and bench-sagemaker: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+# Of bench, bench-sagemaker and bench-policies: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
@@ -94,6 +94,19 @@ bench-peers: ## The same beside other routers that know prefixes, installed from
 bench-sagemaker: build ## Repeat SageMaker's published experiment in about ten minutes (ARGS=-short: seconds)
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/sagemaker ./bench/sagemaker; \
 	  exec bin/sagemaker -envoy "$$envoy" -warmpath bin/warmpath -json bin/sagemaker.json $(ARGS)
+
+.PHONY: bench-policies
+bench-policies: ## Compare every way of choosing a replica on all traces, simulated, in half an hour (ARGS=-short: seconds)
+	go build $(BUILD) -o bin/policies ./bench/policies
+	exec bin/policies -json bin/policies.json $(ARGS)
+
+.PHONY: images
+images: ## Draw docs/images anew, from docs/BENCHMARKS.md and the JSON of bench-policies
+	go build $(BUILD) -o bin/plot ./bench/policies/plot
+	mkdir -p docs/images
+	bin/plot -from docs/BENCHMARKS.md -out docs/images/added.png added
+	bin/plot -from bin/policies.json -out docs/images/frontier.png frontier
+	bin/plot -from bin/policies.json -out docs/images/sagemaker.png sagemaker
 
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)

@@ -21,6 +21,7 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 			s.record.Status, _ = strconv.Atoi(value(h))
 		}
 	}
+	s.recordAnswer(headers.GetHeaders())
 	for _, attributes := range m.GetAttributes() {
 		fields := attributes.GetFields()
 		if address, ok := fields["upstream.address"]; ok {

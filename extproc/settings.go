@@ -31,6 +31,9 @@ type Settings struct {
 
 	// Policies finds the policy of a request; nil routes all by the table's own.
 	Policies PolicySource
+	// Recorder writes requests down; nil records nothing. With one the bodies that
+	// are known to fit are buffered under every policy.
+	Recorder Recorder
 
 	retryOn, maxRetries string
 }

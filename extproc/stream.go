@@ -49,6 +49,7 @@ type stream struct {
 	// observed: Envoy takes no answers.
 	observed bool
 	held     hold
+	rec      recorded
 	// policy is the one that the request began with.
 	policy route.Policy
 	slot   load.Reservation
@@ -140,7 +141,7 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	case m.GetEndOfStream():
 		return s.decide(route.Request{}, NoText, true)
 	case !s.policy.NeedsKey() || s.server.router.Table().Candidates() < 2:
-		return s.decideWithoutBody(NoProblem)
+		return s.alsoRead(s.decideWithoutBody(NoProblem))
 	}
 	if s.unasked && !s.observed && !s.head.upgrade && s.head.prefix.NeedsBody() {
 		s.stage = holding
@@ -170,6 +171,9 @@ func (s *stream) decideWithoutBody(p Problem) answer {
 // the first message holds all of the body that will come.
 func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 	s.record.BodyBytes += int64(len(m.GetBody()))
+	if s.rec.reading {
+		s.readForRecorder(m)
+	}
 	if s.stage != awaiting {
 		return unchanged
 	}
@@ -185,20 +189,25 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 // complete.
 func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) answer {
 	s.record.Scanned = time.Now()
-	scanner := s.server.scanners.Get(s.head.prefix, prefix.Options{
-		PrefixLength: s.policy.ReadLength(),
-		MaxInflate:   s.settings.InflateLimit,
-	})
+	scanner, result := s.scan(s.policy.ReadLength(), complete, parts)
 	defer s.server.scanners.Put(scanner)
-	for _, part := range parts {
-		scanner.Feed(part.GetBody())
-	}
-	result := scanner.Finish(complete)
 	s.note(&result)
-	return s.decide(route.Request{
+	a := s.decide(route.Request{
 		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels,
 		Chars: max(result.Chars, s.longer(&result)),
 	}, NoProblem, retry)
+	s.recordDecided(result, complete, parts)
+	return a
+}
+
+// scan reads the prompt in a body, of at most so many characters. The result is
+// valid until the scanner is given back.
+func (s *stream) scan(length int, complete bool, parts []*extprocv3.HttpBody) (*prefix.Scanner, prefix.Result) {
+	scanner := s.server.scanners.Get(s.head.prefix, prefix.Options{PrefixLength: length, MaxInflate: s.settings.InflateLimit})
+	for _, part := range parts {
+		scanner.Feed(part.GetBody())
+	}
+	return scanner, scanner.Finish(complete)
 }
 
 // longer is how many characters a prompt may have that goes on behind what is
@@ -287,6 +296,7 @@ func (s *stream) end() {
 		}
 	}()
 	s.slot.Release()
+	s.endRecording()
 	if s.stage >= decided {
 		s.record.Unanswered = s.stage == decided
 		s.server.observer.Ended(&s.record)

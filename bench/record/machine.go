@@ -18,32 +18,40 @@ type Machine struct {
 	Seed    uint64 `json:"seed"`
 	Commit  string `json:"commit"`
 	Go      string `json:"go"`
-	Envoy   string `json:"envoy"`
+	Envoy   string `json:"envoy,omitempty"` // where one is measured
 	CPU     string `json:"cpu"`
 	Cores   int    `json:"cores"`
 	// Load is the load average of 1, 5 and 15 minutes at the start: what others do.
 	Load string `json:"load_average"`
 }
 
-// NewMachine looks around: envoy is the binary that is measured, command what made
-// the report. It fails if envoy cannot tell its version.
+// NewMachine looks around: envoy is the binary that is measured, "" if there is
+// none, command what made the report. It fails if envoy cannot tell its version.
 func NewMachine(ctx context.Context, envoy, command string, seed uint64) (Machine, error) {
+	m := Machine{
+		Date: time.Now().UTC().Format(time.DateTime + " UTC"), Command: command, Seed: seed, Commit: commit(ctx),
+		Go: runtime.Version(), CPU: cpuModel(contents("/proc/cpuinfo")), Cores: runtime.NumCPU(), Load: loadAverage(contents("/proc/loadavg")),
+	}
+	if envoy == "" {
+		return m, nil
+	}
 	version, err := exec.CommandContext(ctx, envoy, "--version").Output()
 	if err != nil {
 		return Machine{}, fmt.Errorf("version of Envoy: %w", err)
 	}
-	return Machine{
-		Date: time.Now().UTC().Format(time.DateTime + " UTC"), Command: command, Seed: seed, Commit: commit(ctx),
-		Go: runtime.Version(), Envoy: envoyVersion(string(version)),
-		CPU: cpuModel(contents("/proc/cpuinfo")), Cores: runtime.NumCPU(), Load: loadAverage(contents("/proc/loadavg")),
-	}, nil
+	m.Envoy = envoyVersion(string(version))
+	return m, nil
 }
 
 // Lines is the head of a report, for people.
 func (m Machine) Lines() []string {
+	versions := "warmpath " + m.Commit
+	if m.Envoy != "" {
+		versions += ", Envoy " + m.Envoy
+	}
 	return []string{
 		fmt.Sprintf("`%s`, seed %d, %s", m.Command, m.Seed, m.Date),
-		fmt.Sprintf("warmpath %s, Envoy %s, %s", m.Commit, m.Envoy, m.Go),
+		versions + ", " + m.Go,
 		fmt.Sprintf("%s, %d cores, load average %s at the start", m.CPU, m.Cores, m.Load),
 	}
 }

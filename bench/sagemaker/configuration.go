@@ -6,11 +6,14 @@ import (
 	"github.com/warmpath/warmpath/bench/load"
 )
 
-// The strategies, under SageMaker's names.
+// The strategies, under SageMaker's names; autoAware is PREFIX_AWARE with the
+// prefix length that warmpath finds by itself.
 const (
 	random = "RANDOM"
 	least  = "LEAST_OUTSTANDING_REQUESTS"
 	aware  = "PREFIX_AWARE"
+
+	autoAware = "PREFIX_AWARE, auto"
 )
 
 // configuration is one of the ways in which the experiment is run, with every
@@ -40,7 +43,7 @@ type published struct {
 // long. Components of one copy an instance route like one model.
 func (s scale) configurations() []configuration {
 	long, short := s.long(), s.short()
-	all, two := []string{random, least, aware}, []string{random, aware}
+	all, two := []string{random, least, aware, autoAware}, []string{random, aware, autoAware}
 	longPublished := published{P50: [2]float64{-77, -71}, P90: [2]float64{-37, -33}, Throughput: [2]float64{15, 16}, HitRate: [2]float64{25, 82}}
 	shortPublished := published{P50: [2]float64{-16, -13}, P90: [2]float64{-37, -24}, Throughput: [2]float64{1.7, 2}, HitRate: [2]float64{30, 80}}
 	return []configuration{

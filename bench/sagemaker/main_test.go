@@ -55,7 +55,7 @@ func testReport(t *testing.T, b binaries) {
 	for _, c := range r.Configurations {
 		checkConfiguration(t, c)
 	}
-	for _, want := range []string{"## Short, closed loop of 8 in flight, chat completions, streamed", "| PREFIX_AWARE |", "| failed requests | all | 0.0"} {
+	for _, want := range []string{"## Short, closed loop of 8 in flight, chat completions, streamed", "| PREFIX_AWARE |", "| failed requests | all | all | 0.0"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, stdout.String())
 		}
@@ -76,7 +76,7 @@ func checkConfiguration(t *testing.T, c configurationReport) {
 			t.Errorf("%s, %s: hit rate %v above the ceiling %v", name, s.Name, s.HitRate, c.Ceiling)
 		}
 	}
-	if hits[aware] <= hits[random] || c.AtRandom.Median >= c.Ceiling.Median {
+	if hits[aware] <= hits[random] || hits[autoAware] <= hits[random] || c.AtRandom.Median >= c.Ceiling.Median {
 		t.Errorf("%s: hit rates %v, ceiling %v, expected at random %v", name, hits, c.Ceiling, c.AtRandom)
 	}
 }

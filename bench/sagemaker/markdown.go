@@ -25,7 +25,7 @@ func (r *report) markdown() string {
 		"the P99 of all requests. Changes are against RANDOM in the same round. The ceiling is the hit rate of one cache for all replicas, " +
 		"the expectation that of random routing; both are computed from the prompts.\n\n")
 	for _, w := range r.workloads() {
-		fmt.Fprintf(&b, "- **%s**: %s. PREFIX_AWARE looks at %d characters.\n", w.Name, w.Says, w.PrefixLength)
+		fmt.Fprintf(&b, "- **%s**: %s. PREFIX_AWARE looks at %d characters, or at as many as it finds right (auto).\n", w.Name, w.Says, w.PrefixLength)
 	}
 	for _, c := range r.Configurations {
 		c.write(&b)
@@ -89,13 +89,13 @@ func (s sharesReport) write(b *strings.Builder) {
 }
 
 func writeCriteria(b *strings.Builder, all []criterion) {
-	b.WriteString("\n## Against what was published\n\n| what | where | here (bound) | kept |\n|---|---|---|---|\n")
+	b.WriteString("\n## Against what was published\n\n| what | strategy | where | here (bound) | kept |\n|---|---|---|---|---|\n")
 	for _, c := range all {
 		kept := "yes"
 		if !c.Kept {
 			kept = "**no**"
 		}
-		fmt.Fprintf(b, "| %s | %s | %v | %s |\n", c.What, c.Case, c, kept)
+		fmt.Fprintf(b, "| %s | %s | %s | %v | %s |\n", c.What, c.Strategy, c.Case, c, kept)
 	}
 }
 

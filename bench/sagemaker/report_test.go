@@ -28,6 +28,7 @@ func TestReport(t *testing.T) {
 	for _, slow := range []time.Duration{1, 2} {
 		g := group{ceiling: 0.77, atRandom: 0.25, results: []*load.Result{
 			flat("a", slow*50*time.Millisecond, 25), flat("a", slow*50*time.Millisecond, 25), flat("b", slow*10*time.Millisecond, 75),
+			flat("b", slow*12*time.Millisecond, 77),
 		}}
 		rounds = append(rounds, round{groups: []group{g}, alone: flat("a", time.Millisecond, 0)})
 	}
@@ -51,9 +52,10 @@ func TestReport(t *testing.T) {
 	text := r.markdown()
 	for _, want := range []string{
 		"| PREFIX_AWARE | 200 | 0 | 75.0 (75.0..75.0) | 75 (50..100) |", "| -77..-71 % | -37..-33 % |  | |",
-		"| failed requests | all | 1.0 (≤ 0) | **no** |", "| hit rate below the ceiling | " + c.String() + " | 2.0 points (≤ 1) | **no** |",
-		"| change of P50 | " + c.String() + " | -80.0 % (≤ -71) | yes |", "Ceiling 77.0 (77.0..77.0) %, expected at random 25.0",
-		"| smallest share of a replica | different prefixes | 40.0 % (≥ 13.3) | yes |",
+		"| failed requests | all | all | 1.0 (≤ 0) | **no** |", "| hit rate below the ceiling | PREFIX_AWARE | " + c.String() + " | 2.0 points (≤ 1) | **no** |",
+		"| change of P50 | PREFIX_AWARE | " + c.String() + " | -80.0 % (≤ -71) | yes |",
+		"| change of P50 | PREFIX_AWARE, auto | " + c.String() + " | -76.0 % (≤ -77) | **no** |", "Ceiling 77.0 (77.0..77.0) %, expected at random 25.0",
+		"| smallest share of a replica | PREFIX_AWARE | different prefixes | 40.0 % (≥ 13.3) | yes |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, text)
@@ -64,7 +66,7 @@ func TestReport(t *testing.T) {
 // What is not streamed has no first token: its whole time is reported.
 func TestReportOfWholeAnswers(t *testing.T) {
 	c := full().configurations()[4]
-	g := group{results: []*load.Result{flat("a", 50*time.Millisecond, 0), flat("a", 50*time.Millisecond, 0)}}
+	g := group{results: []*load.Result{flat("a", 50*time.Millisecond, 0), flat("a", 50*time.Millisecond, 0), flat("a", 50*time.Millisecond, 0)}}
 	r := newConfigurationReport(c, []group{g}, 1)
 	if got := r.Strategies[1].P50.Median; c.Stream || math.Abs(got-100) > 1 {
 		t.Errorf("P50 %v ms of %v", got, c)

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/bench/load"
 	"github.com/warmpath/warmpath/bench/replica"
 	"github.com/warmpath/warmpath/bench/replica/engine"
+	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/stack"
 )
 
@@ -53,6 +54,9 @@ func (s *system) close() error {
 // use switches to a strategy and empties the caches.
 func (s *system) use(ctx context.Context, strategy string, prefixLength int) error {
 	want := stack.Config{Strategy: strategy, PrefixLength: prefixLength}
+	if strategy == autoAware {
+		want = stack.Config{Strategy: aware, PrefixLength: route.AutoPrefixLength}
+	}
 	if want != s.config { // an equal file would not be taken over
 		if err := s.stack.SetConfig(ctx, want); err != nil {
 			return fmt.Errorf("switch to %s: %w", strategy, err)

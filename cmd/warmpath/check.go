@@ -64,7 +64,11 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if warnings, err = checkTransport(path, c); err != nil {
+	warnings, err = checkTransport(path, c)
+	if _, saltErr := saltOf(c.Recording, path); saltErr != nil {
+		err = errors.Join(err, fmt.Errorf("%s: recording.saltFile: %w", path, saltErr))
+	}
+	if err != nil {
 		return "", warnings, err
 	}
 	summary = fmt.Sprintf("ok, %s, %d endpoints", c.RoutingConfig.RoutingStrategy, set.Len())

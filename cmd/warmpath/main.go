@@ -36,6 +36,7 @@ usage:
   warmpath check FILE...         check configuration and membership files
   warmpath explain [flags] FILE  what would be done with a request body, and why
   warmpath simulate --trace FILE replay a trace on simulated replicas and compare policies
+  warmpath advise --trace FILE   replay a trace and say what to set
   warmpath version               print the version
 
 warmpath COMMAND -h tells more of one.
@@ -75,6 +76,8 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		return explain(rest, stdin, stdout, stderr)
 	case "simulate":
 		return simulate(rest, stdout, stderr)
+	case "advise":
+		return advise(rest, stdout, stderr)
 	case "version":
 		_, err := fmt.Fprintf(stdout, "warmpath %s\n", version())
 		return err

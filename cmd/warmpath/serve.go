@@ -23,6 +23,7 @@ import (
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/health/prober"
+	"github.com/warmpath/warmpath/internal/recording"
 	"github.com/warmpath/warmpath/internal/rollout"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/telemetry"
@@ -77,6 +78,8 @@ type program struct {
 	updates chan rollout.Membership
 	health  *health.Server
 	status  *status
+	// recorder is nil when nothing is recorded.
+	recorder *recording.Recorder
 
 	listeners    struct{ extProc, xds, admin net.Listener }
 	certificates struct{ extProc, xds, admin *certificate.Source } // nil without TLS
@@ -105,6 +108,9 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p.status = newStatus(p)
 	p.updates = make(chan rollout.Membership, 1)
 	if observer, err = p.judge(observer); err != nil {
+		return nil, err
+	}
+	if err := p.newRecorder(); err != nil {
 		return nil, err
 	}
 	s, err := p.settings(c, 1)
@@ -176,6 +182,9 @@ func (p *program) run(ctx context.Context) error {
 		"extProc", address(p.listeners.extProc), "xds", address(p.listeners.xds), "admin", address(p.listeners.admin),
 		"strategy", p.config.RoutingConfig.RoutingStrategy)
 	p.warnOfExposure()
+	if p.recorder != nil {
+		p.recorder.Start()
+	}
 	all, ctx := errgroup.WithContext(ctx)
 	work, ctx := errgroup.WithContext(ctx)
 	work.Go(func() error { return p.follow(ctx, p.updates) })
@@ -200,6 +209,7 @@ func (p *program) run(ctx context.Context) error {
 		return work.Wait()
 	})
 	err := all.Wait()
+	p.stopRecording()
 	if p.traces != nil {
 		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()

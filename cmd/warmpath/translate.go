@@ -35,6 +35,9 @@ func (p *program) settings(c config.Config, generation int) (extproc.Settings, e
 		Generation:    generation,
 		Policies:      policies,
 	}
+	if p.recorder != nil {
+		s.Recorder = p.recorder
+	}
 	for _, condition := range c.Retry.Conditions {
 		s.RetryConditions = append(s.RetryConditions, string(condition))
 	}

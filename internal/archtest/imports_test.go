@@ -37,6 +37,7 @@ var components = []component{
 	{"internal/health", pure, nil},
 	{"bench/replica/engine", pure, nil},
 	{"internal/sim", pure, nil},
+	{"internal/advice", pure, nil},
 
 	{"extproc", adapter, nil},
 	{"xds", adapter, map[string]string{"envoy": "it sends the cluster of the file that is shipped"}},
@@ -50,6 +51,7 @@ var components = []component{
 	{"internal/discovery", adapter, map[string]string{"internal/config": "a membership file is read as strictly as a configuration, by the same code"}},
 	{"internal/rollout", adapter, nil},
 	{"internal/trace", adapter, nil},
+	{"internal/recording", adapter, map[string]string{"extproc": "it implements extproc.Recorder"}},
 	{"internal/telemetry", adapter, map[string]string{"extproc": "it implements extproc.Observer"}},
 
 	{"cmd/warmpath", wiring, nil},
@@ -90,6 +92,7 @@ var exempt = map[string][]string{
 	"bench/replica/engine": {"time"},                 // its results are durations; reading the clock is banned by name in the source
 	"internal/health":      {"time"},                 // it is told the time; the same ban holds
 	"internal/sim":         {"time", "math/rand/v2"}, // in virtual time, with a seed
+	"internal/advice":      {"time"},                 // it compares durations
 }
 
 // pureModules may be imported by pure packages: they compute and do nothing else.

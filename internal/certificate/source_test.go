@@ -241,7 +241,7 @@ func (r *rotation) shows(config *tls.Config, want authority.Pair) {
 
 // Files are taken over without a restart; what is wrong is told once, and the
 // last good files stay.
-func TestRotation(t *testing.T) {
+func TestRotationOfThePair(t *testing.T) {
 	rotate(t, func(r *rotation) {
 		folder := filepath.Dir(r.files.Cert)
 		config := client(r.ca, r.ca.Issue(t, nil, "envoy").TLS(t))

@@ -4,7 +4,6 @@
 package config
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/warmpath/warmpath/internal/config/strict"
@@ -35,6 +34,7 @@ type Config struct {
 	Limits     Limits        `yaml:"limits"`
 	Retry      Retry         `yaml:"retry"`
 	Tracing    Tracing       `yaml:"tracing"`
+	Recording  Recording     `yaml:"recording"`
 	Log        Log           `yaml:"log"`
 }
 
@@ -141,18 +141,7 @@ type Membership struct {
 
 // Path is where the membership file is: relative to the folder of the
 // configuration file. Empty when the endpoints are static.
-func (m Membership) Path(configPath string) string {
-	return beside(configPath, m.File)
-}
-
-// beside resolves a path of the configuration: relative to the folder of its
-// file. An empty one stays empty.
-func beside(configPath, path string) string {
-	if path == "" || filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(filepath.Dir(configPath), path)
-}
+func (m Membership) Path(configPath string) string { return beside(configPath, m.File) }
 
 // Cluster is the pool as Envoy is told of it over xDS.
 type Cluster struct {
@@ -231,11 +220,12 @@ func Default() Config {
 			Path: "/health", Interval: time.Second, Timeout: time.Second,
 			FailedProbes: 3, GoodProbes: 2, FailedRequests: 5, SlowStart: 30 * time.Second,
 		},
-		Cluster: Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
-		Limits:  Limits{RequestBodyBytes: 4 << 20, InflateBytes: 4 << 20},
-		Retry:   Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
-		Tracing: Tracing{Insecure: true, SampleRatio: 1},
-		Log:     Log{Level: LogInfo, Format: LogText},
+		Cluster:   Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
+		Limits:    Limits{RequestBodyBytes: 4 << 20, InflateBytes: 4 << 20},
+		Retry:     Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
+		Tracing:   Tracing{Insecure: true, SampleRatio: 1},
+		Recording: Recording{SampleRatio: 1, FileBytes: 64 << 20, Files: 8},
+		Log:       Log{Level: LogInfo, Format: LogText},
 	}
 }
 

@@ -49,6 +49,13 @@ func drawConfig(t *rapid.T) Config {
 	c.Tracing.OTLPEndpoint = rapid.SampledFrom([]string{"", "collector:4317", "[::1]:1"}).Draw(t, "otlp")
 	c.Tracing.Insecure = rapid.Bool().Draw(t, "insecure")
 	c.Tracing.SampleRatio = rapid.Float64Range(0, 1).Draw(t, "ratio")
+	c.Recording = Recording{
+		Folder:      rapid.SampledFrom([]string{"", "recordings", "/var/lib/warmpath"}).Draw(t, "folder"),
+		SampleRatio: rapid.Float64Range(0, 1).Draw(t, "sample"),
+		FileBytes:   rapid.Int64Range(1<<20, 16<<30).Draw(t, "file bytes"),
+		Files:       rapid.IntRange(1, 1000).Draw(t, "files"),
+		SaltFile:    rapid.SampledFrom([]string{"", "salt"}).Draw(t, "salt"),
+	}
 	c.Log.Level = rapid.SampledFrom([]LogLevel{LogDebug, LogInfo, LogWarn, LogError}).Draw(t, "level")
 	c.Log.Format = rapid.SampledFrom([]LogFormat{LogText, LogJSON}).Draw(t, "format")
 	c.Membership.DrainTimeout = time.Duration(rapid.Int64Range(0, int64(maxDrainTimeout)).Draw(t, "drain"))

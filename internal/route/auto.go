@@ -27,12 +27,12 @@ const (
 	// coldWeight is how much more a character costs that has to be prefilled than
 	// one that waits before it: it also delays those behind, and takes room in the
 	// cache.
-	coldWeight = 9
+	coldWeight = 12
 	// fixedCost is a request's cost apart from its prefill, in seconds.
 	fixedCost = 0.02
 	// calm is added to outstanding requests before they are compared: with few,
 	// one more or less means nothing.
-	calm = 20
+	calm = 30
 	// sharedBy divided by the recent requests that have a hot prefix is the part of
 	// its prefill that one of them has to pay.
 	sharedBy = 3
@@ -42,7 +42,7 @@ const (
 	// endpoint that is not warm, in prefills of the whole prompt. Routers that do
 	// not know of each other's choices have to stay with the homes, which they agree
 	// on; one alone finds again what it placed elsewhere.
-	strayAlone, strayTogether = 0.25, 6
+	strayAlone, strayTogether = 0.15, 6
 )
 
 // auto is the state of one decision.
@@ -170,7 +170,17 @@ func (a *auto) walk(homes bool) (n int) {
 // it. before is the level that was visited before it.
 func (a *auto) visit(key uint64, before, level int) (heat float64) {
 	entry, heat := a.m.Visit(key)
-	for _, id := range entry.Holders() {
+	holders := entry.Holders()
+	if len(a.t.candidates) > len(holders) && holders[len(holders)-1] != 0 {
+		// More may have it than are remembered: all who have what is before it.
+		for i := range a.s.matched {
+			if a.s.matched[i] == int32(before) {
+				a.s.matched[i] = int32(level)
+			}
+		}
+		return heat
+	}
+	for _, id := range holders {
 		if id == 0 {
 			break
 		}

@@ -67,8 +67,15 @@ func (w *world) warmUp(n int) {
 // A system prompt that all have in common does not choose; the conversation
 // behind it does, and keeps its home as it grows.
 func TestConversationsKeepTheirHome(t *testing.T) {
-	w := newWorld(8, AutoConcurrencyThreshold)
-	w.warmUp(300)
+	for _, n := range []int{8, 24} { // more than are remembered to have a beginning
+		t.Run(fmt.Sprint(n), func(t *testing.T) { conversations(t, n) })
+	}
+}
+
+func conversations(t *testing.T, endpoints int) {
+	t.Helper()
+	w := newWorld(endpoints, AutoConcurrencyThreshold)
+	w.warmUp(600)
 	chosen := make(map[string]int)
 	for c := range 40 {
 		var home string
@@ -87,7 +94,7 @@ func TestConversationsKeepTheirHome(t *testing.T) {
 		}
 	}
 	if len(chosen) < 7 {
-		t.Errorf("40 conversations have %d homes of 8: %v", len(chosen), chosen)
+		t.Errorf("40 conversations have %d homes of %d: %v", len(chosen), endpoints, chosen)
 	}
 }
 

@@ -1,6 +1,11 @@
 package sim
 
-import "time"
+import (
+	"fmt"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // ChunkTokens is the granularity of a prompt in the simulator: 64 tokens of 4
 // characters, the levels of the router's chained key.
@@ -18,6 +23,25 @@ type Job struct {
 	Chunks []uint64
 	// Whole is a hash of the whole prompt.
 	Whole uint64
+}
+
+// NewJob returns a job of these lengths for replicas with a cache of so many
+// tokens, and whether it had to be cut: one that does not fit would never run.
+// The number tells prompts apart that have no whole chunk.
+func NewJob(number int, at time.Duration, tokens, output int, chunks []uint64, cache int) (j Job, cut bool) {
+	j = Job{At: at, Tokens: max(tokens, 1), Output: max(output, 1), Chunks: chunks}
+	if room := cache - ChunkTokens; j.Tokens+j.Output > room {
+		cut = true
+		j.Output = min(j.Output, max(room/4, 1))
+		j.Tokens = max(min(j.Tokens, room-j.Output), 1)
+		j.Chunks = j.Chunks[:min(len(j.Chunks), j.Tokens/ChunkTokens)]
+	}
+	whole := fmt.Sprint(number)
+	if n := len(j.Chunks); n > 0 {
+		whole = fmt.Sprint(j.Chunks[n-1], j.Tokens)
+	}
+	j.Whole = xxhash.Sum64String(whole)
+	return j, cut
 }
 
 // key is that of the first tokens of the prompt, or of all of it.

@@ -48,6 +48,10 @@ type Metrics struct {
 	// connections that ended in the handshake. All by listener.
 	CertificateExpiry             *prometheus.GaugeVec
 	CertificateErrors, TLSRefused *prometheus.CounterVec
+	// Recorded counts the requests written to a recording, Unrecorded those that
+	// should have been and were not, by reason.
+	Recorded   prometheus.Counter
+	Unrecorded *prometheus.CounterVec
 }
 
 // NewMetrics registers all metrics in a registry of their own.
@@ -56,6 +60,8 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m.registerRequests()
 	m.registerFleet()
 	m.registerTLS()
+	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
+	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

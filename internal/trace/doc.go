@@ -14,6 +14,9 @@
 //
 //   - mooncake: timestamp (ms), input_length, output_length, hash_ids: an id for
 //     each block of [Options.BlockTokens] tokens, the last of which may be shorter.
+//     What warmpath records has block_size too, the size of a block in tokens (then
+//     the ids may cover only the prompt's beginning), stands_for, how many requests
+//     this is one of, and salt_id.
 //   - text: timestamp (see [Options.TimeUnit]), input (a prompt, or a list of
 //     messages), output (text) or output_length.
 //

@@ -16,6 +16,18 @@ type mooncakeLine struct {
 	Output    *int           `json:"output_length"`
 	IDs       []uint64       `json:"hash_ids"`
 	names
+	recorded
+}
+
+// recorded are members that warmpath's own recordings have.
+type recorded struct {
+	// Block is the size of a block in tokens. Of a line that says it the ids may
+	// be those of the prompt's beginning only.
+	Block *int `json:"block_size"`
+	// StandsFor is how many requests there were for this one that was recorded.
+	StandsFor *int `json:"stands_for"`
+	// Salt is different for hashes that cannot be compared.
+	Salt string `json:"salt_id"`
 }
 
 // names are members that the generic formats may have.
@@ -26,12 +38,20 @@ type names struct {
 }
 
 func readMooncake(in *input, o Options, b builder) error {
-	size := cmp.Or(o.BlockTokens, 512)
-	b.granularity(size)
-	return in.lines(func(_ place, line []byte) error {
+	coarsest := 0
+	salts := make(map[string]bool)
+	err := in.lines(func(_ place, line []byte) error {
 		var l mooncakeLine
 		if err := decode(line, &l); err != nil {
 			return err
+		}
+		size, err := l.blockTokens(o.BlockTokens)
+		if err != nil {
+			return err
+		}
+		coarsest = max(coarsest, size)
+		if len(salts) < 2 {
+			salts[l.Salt] = true
 		}
 		r, err := l.record(size, cmp.Or(o.TimeUnit, time.Millisecond))
 		if err != nil {
@@ -39,10 +59,31 @@ func readMooncake(in *input, o Options, b builder) error {
 		}
 		return b.add(r)
 	})
+	b.granularity(coarsest)
+	if len(salts) > 1 {
+		b.note("recordings with different salts are in it: what their requests share with each other is not seen")
+	}
+	return err
+}
+
+// blockTokens is the size of the line's blocks: what it says itself, the option,
+// or Mooncake's.
+func (l mooncakeLine) blockTokens(option int) (int, error) {
+	switch {
+	case l.Block == nil:
+		return cmp.Or(option, 512), nil
+	case *l.Block < 1 || *l.Block > MaxBlockTokens:
+		return 0, fmt.Errorf("block_size %d: want 1 to %d", *l.Block, MaxBlockTokens)
+	case option != 0 && option != *l.Block:
+		return 0, fmt.Errorf("block_size %d: the option says %d", *l.Block, option)
+	}
+	return *l.Block, nil
 }
 
 func (l mooncakeLine) record(size int, unit time.Duration) (r record, err error) {
 	switch {
+	case l.StandsFor != nil && (*l.StandsFor < 1 || *l.StandsFor > maxStandsFor):
+		return r, fmt.Errorf("stands_for %d: want 1 to %d", *l.StandsFor, maxStandsFor)
 	case l.Input == nil:
 		return r, missing("input_length")
 	case l.Output == nil:
@@ -53,6 +94,13 @@ func (l mooncakeLine) record(size int, unit time.Duration) (r record, err error)
 	r = record{input: *l.Input, output: *l.Output, session: l.Session, model: l.Model, tenant: l.Tenant}
 	if r.at, err = timeOf("timestamp", l.Timestamp, unit); err != nil {
 		return r, err
+	}
+	if r.standsFor = 1; l.StandsFor != nil {
+		r.standsFor = *l.StandsFor
+	}
+	if most := (r.input + size - 1) / size; l.Block != nil && len(l.IDs) <= most {
+		r.pieces = blocks(make([]piece, 0, len(l.IDs)), l.IDs, size, r.input)
+		return r, nil
 	}
 	r.pieces, err = blocksOf("hash_ids", l.IDs, size, r.input)
 	return r, err

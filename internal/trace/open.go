@@ -69,7 +69,7 @@ func read(in *input, name, format string, o Options) (Trace, error) {
 		return Trace{}, fmt.Errorf("read trace as %s: %w", f.name, err)
 	}
 	in.limits = o.Limits
-	a := &assembly{trace: Trace{Name: name}, limits: o.Limits}
+	a := &assembly{trace: Trace{Name: name}, limits: o.Limits, see: o.Prompt}
 	if err := f.read(in, o, a); err != nil {
 		return Trace{}, fmt.Errorf("read trace as %s: %w", f.name, err)
 	}

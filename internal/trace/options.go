@@ -18,14 +18,16 @@ const (
 	maxRequests = 1 << 26
 
 	maxName = 256 // bytes of a session, model or tenant
+
+	maxStandsFor = 1 << 30
 )
 
 // Options say how a trace is read. The zero value is for trusted and untrusted
 // files alike.
 type Options struct {
 	// BlockTokens is the size of a block of the mooncake format, 1 to
-	// MaxBlockTokens tokens; 0 means 512, as in Mooncake's own traces. Other
-	// formats do not take it.
+	// MaxBlockTokens tokens; 0 means what a line says itself, or 512, as in
+	// Mooncake's own traces. Other formats do not take it.
 	BlockTokens int
 	// TimeUnit is the unit of the timestamps of the two generic formats. 0 means
 	// milliseconds for mooncake. For text it means that the number tells: below 1e11
@@ -33,6 +35,9 @@ type Options struct {
 	// nanoseconds, so that seconds from any start are understood, and so is the time
 	// since 1970 in each unit. Timestamps of text may also be dates of RFC 3339.
 	TimeUnit time.Duration
+	// Prompt, if set, is given each prompt that the trace has as text: the canonical
+	// text that the router sees. It is private, and must not be printed.
+	Prompt func(text string)
 	// Limits bound what is read.
 	Limits Limits
 }

@@ -14,7 +14,9 @@ type record struct {
 	// at is the time since some start: one of the format, or of the session.
 	at time.Duration
 	// input is the prompt's length in tokens. With a text it is not used.
-	input, output          int
+	input, output int
+	// standsFor is how many requests this is one of; 0 is 1.
+	standsFor              int
 	session, model, tenant string
 	pieces                 []piece
 	prompt                 prompt
@@ -33,6 +35,9 @@ type assembly struct {
 	limits Limits
 	chunks int
 	texts  textChunker
+	// standFor is the sum of what all requests stand for.
+	standFor int64
+	see      func(text string) // nil if nobody wants to
 }
 
 func (a *assembly) granularity(blockTokens int) { a.trace.BlockTokens = blockTokens }
@@ -63,6 +68,7 @@ func (a *assembly) add(r record) error {
 		return err
 	}
 	a.chunks += len(q.Chunks)
+	a.standFor += int64(max(r.standsFor, 1))
 	a.trace.Requests = append(a.trace.Requests, q)
 	return nil
 }
@@ -76,6 +82,9 @@ func (a *assembly) chunk(q *Request, r record) (err error) {
 		var chars int
 		if q.Chunks, chars, err = a.texts.chunks(r.prompt, r.model); err != nil {
 			return err
+		}
+		if a.see != nil && chars > 0 {
+			a.see(a.texts.scanner.Text())
 		}
 		if q.Input = tokensOf(chars); len(q.Chunks) > room {
 			return tooManyChunks(a.limits.Chunks)
@@ -111,6 +120,7 @@ func (a *assembly) finish(f format) (Trace, error) {
 		f.sessions.apply(a.trace.Requests)
 		a.note("sessions begin every %v, in the order of their names: the trace does not say when they did", f.sessions.gap)
 	}
+	a.trace.SampleRatio = float64(len(a.trace.Requests)) / float64(a.standFor)
 	a.trace.arrange()
 	return a.trace, nil
 }

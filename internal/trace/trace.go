@@ -43,6 +43,9 @@ type Trace struct {
 	// is known in multiples of it. It is 1 where prompts are given as text, and 0
 	// where nothing is known of them.
 	BlockTokens int
+	// SampleRatio is the share of the requests there were that is in the trace, above
+	// 0 and at most 1, which it is where the trace does not say.
+	SampleRatio float64
 	// Requests are in the order of their arrival; those that arrive at once are
 	// in the order of the file.
 	Requests []Request

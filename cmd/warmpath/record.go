@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/warmpath/warmpath/internal/config"
+	"github.com/warmpath/warmpath/internal/recording"
+)
+
+// newRecorder makes a recorder, if the configuration wants that.
+func (p *program) newRecorder() error {
+	c := p.config.Recording
+	if c.Folder == "" {
+		return nil
+	}
+	salt, err := saltOf(c, p.path)
+	if err != nil {
+		return usageError{fmt.Errorf("recording.saltFile: %w", err)}
+	}
+	for _, why := range recording.Reasons() {
+		p.metrics.Unrecorded.WithLabelValues(string(why)) // 0 can be seen, too
+	}
+	folder := c.FolderPath(p.path)
+	p.recorder = recording.New(recording.Options{
+		Folder: folder, Ratio: c.SampleRatio, FileBytes: c.FileBytes, Files: c.Files, Salt: salt,
+		Written: func(n int) { p.metrics.Recorded.Add(float64(n)) },
+		Dropped: func(why recording.Reason, n int) { p.metrics.Unrecorded.WithLabelValues(string(why)).Add(float64(n)) },
+		Failing: func(err error) {
+			if err != nil {
+				p.log.Error("requests are not recorded", "error", err)
+				return
+			}
+			p.log.Info("requests are recorded again", "folder", folder)
+		},
+	})
+	p.log.Info("requests are recorded", "folder", folder, "sampleRatio", c.SampleRatio)
+	return nil
+}
+
+// saltOf reads the salt that the configuration names, or makes one up.
+func saltOf(c config.Recording, configPath string) (recording.Salt, error) {
+	if path := c.SaltPath(configPath); path != "" {
+		return recording.ReadSalt(path)
+	}
+	return recording.NewSalt(), nil
+}
+
+// stopRecording writes what has ended.
+func (p *program) stopRecording() {
+	if p.recorder != nil {
+		p.recorder.Close()
+	}
+}
