@@ -34,7 +34,8 @@ const (
 
 // Addresses are the places that [Bootstrap] names, each "host:port" or
 // "[ipv6]:port". An empty one keeps the shipped address. Admin and Listener are
-// bound, so they must be IP addresses; the other two may be host names.
+// bound, so they must be IP addresses; the other two may be host names, or "unix:"
+// and the absolute path of a Unix domain socket.
 type Addresses struct {
 	Admin    string // shipped: 127.0.0.1:9901
 	Listener string // shipped: 127.0.0.1:10000
@@ -45,16 +46,16 @@ type Addresses struct {
 // Bootstrap returns bootstrap.yaml with the given addresses in the place of the
 // shipped ones, comments and all.
 func Bootstrap(a Addresses) ([]byte, error) {
-	replacements := []struct{ what, shipped, wanted string }{
-		{"admin", "127.0.0.1:9901", a.Admin},
-		{"listener", "127.0.0.1:10000", a.Listener},
-		{"ext_proc", "127.0.0.1:9002", a.ExtProc},
-		{"xds", "127.0.0.1:9003", a.XDS},
+	replacements := []struct{ what, shipped, wanted, cluster string }{
+		{"admin", "127.0.0.1:9901", a.Admin, ""},
+		{"listener", "127.0.0.1:10000", a.Listener, ""},
+		{"ext_proc", "127.0.0.1:9002", a.ExtProc, ExtProcCluster},
+		{"xds", "127.0.0.1:9003", a.XDS, XDSCluster},
 	}
 	// All at once: an address wanted for one place may be the shipped one of another.
 	pairs := make([]string, 0, 2*len(replacements))
 	for _, r := range replacements {
-		from, err := socketAddress(r.shipped)
+		from, err := address(r.shipped, false)
 		if err != nil {
 			return nil, err
 		}
@@ -64,11 +65,14 @@ func Bootstrap(a Addresses) ([]byte, error) {
 		if r.wanted == "" {
 			continue
 		}
-		to, err := socketAddress(r.wanted)
+		to, err := address(r.wanted, r.cluster != "")
 		if err != nil {
 			return nil, fmt.Errorf("%s address: %w", r.what, err)
 		}
 		pairs = append(pairs, from, to)
+		if isPipe(r.wanted) { // what needs no name resolution may not ask for it
+			pairs = append(pairs, "name: "+r.cluster+"\n    type: STRICT_DNS", "name: "+r.cluster+"\n    type: STATIC")
+		}
 	}
 	return []byte(strings.NewReplacer(pairs...).Replace(bootstrap)), nil
 }
@@ -76,6 +80,23 @@ func Bootstrap(a Addresses) ([]byte, error) {
 // Cluster returns cluster.yaml: an envoy.config.cluster.v3.Cluster with the
 // pool's load balancing.
 func Cluster() []byte { return []byte(cluster) }
+
+const pipePrefix = "unix:"
+
+func isPipe(s string) bool { return strings.HasPrefix(s, pipePrefix) }
+
+// address renders "host:port" or "unix:/path" as the value of an address.
+func address(s string, pipe bool) (string, error) {
+	if !isPipe(s) {
+		mapping, err := socketAddress(s)
+		return "socket_address: " + mapping, err
+	}
+	path := strings.TrimPrefix(s, pipePrefix)
+	if !pipe || !strings.HasPrefix(path, "/") {
+		return "", fmt.Errorf("%q: want host:port, or for ext_proc and xds unix: and an absolute path", s)
+	}
+	return "pipe: {path: " + strconv.Quote(path) + "}", nil
+}
 
 // socketAddress renders "host:port" as the flow mapping that bootstrap.yaml uses.
 func socketAddress(s string) (string, error) {

@@ -56,6 +56,58 @@ func TestBootstrapReplacesEveryAddress(t *testing.T) {
 	}
 }
 
+// Only what Envoy connects to can be a Unix socket, and needs a cluster that does
+// not resolve names.
+func TestBootstrapWithUnixSockets(t *testing.T) {
+	got, err := envoy.Bootstrap(envoy.Addresses{XDS: "unix:/run/xds.sock"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`address: {pipe: {path: "/run/xds.sock"}}`,
+		"name: warmpath_xds\n    type: STATIC",
+		"name: warmpath_ext_proc\n    type: STRICT_DNS",
+	} {
+		if !bytes.Contains(got, []byte(want)) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	for what, a := range map[string]envoy.Addresses{"admin": {Admin: "unix:/a"}, "listener": {Listener: "unix:/a"}} {
+		if _, err := envoy.Bootstrap(a); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s on a Unix socket: %v", what, err)
+		}
+	}
+}
+
+func TestWithTLSRefuses(t *testing.T) {
+	shipped, err := envoy.Bootstrap(envoy.Addresses{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := envoy.TLS{ServerName: "a", CA: "b/ca", Cert: "b/cert", Key: "b/key", CASecret: "./c", CertSecret: "./d"}
+	if _, err := envoy.WithTLS(shipped, good); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*envoy.TLS){
+		"the key is missing":         func(t *envoy.TLS) { t.Key = "" },
+		"the server name is missing": func(t *envoy.TLS) { t.ServerName = "" },
+		"want ./c":                   func(t *envoy.TLS) { t.CASecret = "c" },
+		"not in one folder":          func(t *envoy.TLS) { t.Key = "key" },
+	} {
+		tls := good
+		change(&tls)
+		if _, err := envoy.WithTLS(shipped, tls); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", tls, err, want)
+		}
+		if _, _, err := tls.Secrets(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("secrets of %+v: %v, want %q", tls, err, want)
+		}
+	}
+	if _, err := envoy.WithTLS([]byte("static_resources:\n"), good); err == nil {
+		t.Error("a configuration without the clusters is accepted")
+	}
+}
+
 func TestBootstrapRefusesAddresses(t *testing.T) {
 	for _, tt := range []struct{ address, want string }{
 		{"127.0.0.1", "want host:port"},
@@ -63,6 +115,7 @@ func TestBootstrapRefusesAddresses(t *testing.T) {
 		{"127.0.0.1:65536", "want 1..65535"},
 		{":9003", "want an IP address or a host name"},
 		{"a} #:9003", "want an IP address or a host name"},
+		{"unix:xds.sock", "an absolute path"},
 	} {
 		_, err := envoy.Bootstrap(envoy.Addresses{XDS: tt.address})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "xds") {

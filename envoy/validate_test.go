@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/envoy"
 	"github.com/warmpath/warmpath/internal/envoybin"
+	"github.com/warmpath/warmpath/internal/testenv/authority"
 )
 
 // TestEnvoyAcceptsWhatWeShip runs the real Envoy's own check over every file.
@@ -22,16 +23,40 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pipes, err := envoy.Bootstrap(envoy.Addresses{ExtProc: "unix:/run/ext proc.sock", XDS: "unix:/run/xds.sock"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, ca := t.TempDir(), authority.New(t, "ca")
+	cert, key := ca.Issue(t, nil, "envoy").Write(t, dir, "envoy")
+	authority.Replace(t, filepath.Join(dir, "ca.pem"), ca.PEM())
+	tls := envoy.TLS{
+		ServerName: "warmpath", CA: filepath.Join(dir, "ca.pem"), Cert: cert, Key: key,
+		CASecret: filepath.Join(dir, "ca.yaml"), CertSecret: filepath.Join(dir, "envoy.yaml"),
+	}
+	secured, err := envoy.WithTLS(bootstrap, tls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caSecret, certSecret, err := tls.Secrets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority.Replace(t, tls.CASecret, caSecret)
+	authority.Replace(t, tls.CertSecret, certSecret)
 	for _, tt := range []struct {
 		name, config, refusal string
 	}{
 		{name: "bootstrap", config: string(bootstrap)},
 		{name: "bootstrap with other addresses", config: string(moved)},
+		{name: "bootstrap with Unix sockets", config: string(pipes)},
+		{name: "bootstrap with TLS", config: string(secured)},
 		{name: "bootstrap with tracing", config: uncommentTracing(t, string(bootstrap))},
 		{name: "cluster", config: withPool(string(bootstrap), string(envoy.Cluster()))},
 		{name: "cluster with the advice of its comment", config: withPool(string(bootstrap), uncommentAdvice(t, string(envoy.Cluster())))},
 		// The two that prove the check sees anything at all.
 		{name: "unknown field", config: strings.Replace(string(bootstrap), "failure_mode_allow:", "failure_mode_alow:", 1), refusal: "failure_mode_alow"},
+		{name: "no secret", config: strings.Replace(string(secured), "envoy.yaml", "absent.yaml", 1), refusal: "absent.yaml"},
 		{name: "no fallback", config: withPool(string(bootstrap), strings.Replace(string(envoy.Cluster()), "fallback_policy:", "x:", 1)), refusal: "fallback"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

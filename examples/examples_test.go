@@ -23,22 +23,39 @@ var rewrite = flag.Bool("rewrite", false, "write the Envoy files anew from the s
 var stories = map[string]envoy.Addresses{
 	"quickstart": {},
 	"compose":    {Listener: "0.0.0.0:10000", ExtProc: "warmpath:9002", XDS: "warmpath:9003"},
+	"tls":        {},
+}
+
+// tlsStory is what Envoy has in the story with certificates.
+var tlsStory = envoy.TLS{
+	ServerName: "warmpath", CA: "certs/ca.pem", Cert: "certs/envoy.pem", Key: "certs/envoy.key",
+	CASecret: "./secret-ca.yaml", CertSecret: "./secret-envoy.yaml",
+}
+
+// shipped is the Envoy file that a story should have.
+func shipped(t *testing.T, folder string) string {
+	t.Helper()
+	file, err := envoy.Bootstrap(stories[folder])
+	if err == nil && folder == "tls" {
+		file, err = envoy.WithTLS(file, tlsStory)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(file)
 }
 
 // The Envoy files of the stories are the shipped one, addresses apart.
 func TestEnvoyFiles(t *testing.T) {
-	for folder, addresses := range stories {
-		want, err := envoy.Bootstrap(addresses)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for folder := range stories {
+		want := shipped(t, folder)
 		path := filepath.Join(folder, "envoy.yaml")
 		if *rewrite {
-			if err := os.WriteFile(path, want, 0o644); err != nil {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := read(t, path); got != string(want) {
+		if got := read(t, path); got != want {
 			t.Errorf("%s is not envoy/bootstrap.yaml: run go test ./examples -rewrite", path)
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/warmpath/warmpath/internal/certificate"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/discovery"
@@ -22,10 +24,15 @@ func check(args []string, stdout io.Writer) error {
 	for _, path := range args {
 		if path == "-h" || path == "--help" {
 			_, err := io.WriteString(stdout, "usage: warmpath check FILE...\n\n"+
-				"Checks warmpath.yaml files, with the membership file that each names, and membership files.\n")
+				"Checks warmpath.yaml files, with the membership and certificate files that each names, and membership files.\n")
 			return err
 		}
-		summary, err := checkFile(path)
+		summary, warnings, err := checkFile(path)
+		for _, w := range warnings {
+			if _, err := fmt.Fprintf(stdout, "%s: warning: %s\n", path, w); err != nil {
+				return err
+			}
+		}
 		if err != nil {
 			problems = append(problems, err)
 			continue
@@ -41,30 +48,56 @@ func check(args []string, stdout io.Writer) error {
 }
 
 // checkFile tells a membership file by its only key.
-func checkFile(path string) (summary string, err error) {
+func checkFile(path string) (summary string, warnings []string, err error) {
 	data, err := watch.ReadFile(path)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if isMembership(data) {
 		set, err := discovery.ReadFile(path)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
-		return fmt.Sprintf("ok, %d endpoints", set.Len()), nil
+		return fmt.Sprintf("ok, %d endpoints", set.Len()), nil, nil
 	}
 	c, set, err := loadConfig(path)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if _, err := saltOf(c.Recording, path); err != nil {
-		return "", fmt.Errorf("%s: recording.saltFile: %w", path, err)
+	warnings, err = checkTransport(path, c)
+	if _, saltErr := saltOf(c.Recording, path); saltErr != nil {
+		err = errors.Join(err, fmt.Errorf("%s: recording.saltFile: %w", path, saltErr))
+	}
+	if err != nil {
+		return "", warnings, err
 	}
 	summary = fmt.Sprintf("ok, %s, %d endpoints", c.RoutingConfig.RoutingStrategy, set.Len())
 	if membership := c.Membership.Path(path); membership != "" {
 		summary += " in " + membership
 	}
-	return summary, nil
+	return summary, warnings, nil
+}
+
+// checkTransport looks at the certificates of a configuration, and at who can
+// reach the admin listener.
+func checkTransport(path string, c config.Config) (warnings []string, err error) {
+	var problems []error
+	for _, l := range tlsListeners(c.TLS) {
+		if !l.config.On() {
+			continue
+		}
+		p, w := certificate.Inspect(files(l.config, path), time.Now())
+		for _, text := range p {
+			problems = append(problems, fmt.Errorf("%s: tls.%s: %s", path, l.name, text))
+		}
+		for _, text := range w {
+			warnings = append(warnings, "tls."+l.name+": "+text)
+		}
+	}
+	if exposed(c) {
+		warnings = append(warnings, fmt.Sprintf("listen.admin: %q %s", c.Listen.Admin, exposure))
+	}
+	return warnings, errors.Join(problems...)
 }
 
 // loadConfig reads a configuration and its membership as they are now.

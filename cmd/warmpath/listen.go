@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"time"
@@ -15,12 +16,14 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/warmpath/warmpath/internal/admin"
+	"github.com/warmpath/warmpath/internal/listen"
 	"github.com/warmpath/warmpath/internal/route"
 )
 
 // listen opens all listeners before anything is served, so that a taken port
-// is an error at the start.
-func (p *program) listen() error {
+// is an error at the start. With an error none is left open.
+func (p *program) listen(ctx context.Context) error {
+	mode := fs.FileMode(p.config.Listen.SocketMode)
 	for _, l := range []struct {
 		what, address string
 		listener      *net.Listener
@@ -32,8 +35,9 @@ func (p *program) listen() error {
 		if l.address == "" {
 			continue
 		}
-		listener, err := net.Listen("tcp", l.address)
+		listener, err := listen.Open(ctx, l.address, mode)
 		if err != nil {
+			p.closeListeners()
 			return fmt.Errorf("listen.%s: %w", l.what, err)
 		}
 		*l.listener = listener
@@ -41,12 +45,29 @@ func (p *program) listen() error {
 	return nil
 }
 
-func address(l net.Listener) string {
-	if l == nil {
-		return "off"
+// closeListeners closes what listen has opened: a Unix socket would stay behind.
+func (p *program) closeListeners() {
+	for _, l := range []net.Listener{p.listeners.extProc, p.listeners.xds, p.listeners.admin} {
+		if l != nil {
+			_ = l.Close()
+		}
 	}
-	return l.Addr().String()
 }
+
+func address(l net.Listener) string {
+	switch {
+	case l == nil:
+		return "off"
+	case l.Addr().Network() == "unix":
+		return listen.UnixPrefix + l.Addr().String()
+	default:
+		return l.Addr().String()
+	}
+}
+
+// connectTimeout is how long a connection may take until it can carry requests,
+// its TLS handshake included: those of nobody hold little for a short time.
+const connectTimeout = 10 * time.Second
 
 // streamWorkers is how many goroutines serve one short request after the other:
 // their stacks have grown already. Streams for which none is free get their own.
@@ -56,6 +77,7 @@ func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 	// A message holds a whole buffered body and the headers' share of it.
 	const slack = 1 << 20
 	server := newGRPCServer(
+		p.credentials("extProc", p.certificates.extProc),
 		grpc.MaxRecvMsgSize(int(p.config.Limits.RequestBodyBytes)+slack),
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.ForceServerCodecV2(p.extproc.Codec()),
@@ -83,7 +105,7 @@ func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {
 	if p.xds == nil {
 		return
 	}
-	server := newGRPCServer()
+	server := newGRPCServer(p.credentials("xds", p.certificates.xds))
 	p.xds.Register(server)
 	p.serveGRPC(ctx, group, server, p.listeners.xds, p.xds.Close)
 }
@@ -95,6 +117,7 @@ func (p *program) serveXDS(ctx context.Context, group *errgroup.Group) {
 // has vanished without a word.
 func newGRPCServer(options ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append(options,
+		grpc.ConnectionTimeout(connectTimeout),
 		grpc.WaitForHandlers(true), // so that the last counts are seen
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 500 * time.Millisecond, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
@@ -125,10 +148,13 @@ func (p *program) adminServer() *http.Server {
 	if p.listeners.admin == nil {
 		return nil
 	}
-	return &http.Server{
+	server := &http.Server{
 		Handler:           admin.Handler(p.metrics.Registry(), p.status.ready, p.status.value),
 		ReadHeaderTimeout: 5 * time.Second,
+		IdleTimeout:       2 * time.Minute,
 	}
+	p.secureAdmin(server)
+	return server
 }
 
 // serveAdmin serves operators until the server is shut down.
@@ -136,7 +162,13 @@ func (p *program) serveAdmin(server *http.Server) error {
 	if server == nil {
 		return nil
 	}
-	if err := server.Serve(p.listeners.admin); !errors.Is(err, http.ErrServerClosed) {
+	var err error
+	if server.TLSConfig != nil {
+		err = server.ServeTLS(p.listeners.admin, "", "") // the files are in TLSConfig
+	} else {
+		err = server.Serve(p.listeners.admin)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("admin: %w", err)
 	}
 	return nil

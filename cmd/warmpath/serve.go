@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/health"
 
 	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/certificate"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/health/prober"
@@ -80,7 +81,8 @@ type program struct {
 	// recorder is nil when nothing is recorded.
 	recorder *recording.Recorder
 
-	listeners struct{ extProc, xds, admin net.Listener }
+	listeners    struct{ extProc, xds, admin net.Listener }
+	certificates struct{ extProc, xds, admin *certificate.Source } // nil without TLS
 }
 
 func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, error) {
@@ -121,7 +123,10 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	if err := p.newControlPlane(); err != nil {
 		return nil, err
 	}
-	return p, p.listen()
+	if err := p.openCertificates(); err != nil {
+		return nil, err
+	}
+	return p, p.listen(ctx)
 }
 
 func (p *program) observer(ctx context.Context) (extproc.Observer, error) {
@@ -176,6 +181,7 @@ func (p *program) run(ctx context.Context) error {
 	p.log.Info("warmpath starts", "version", version(), "config", p.path,
 		"extProc", address(p.listeners.extProc), "xds", address(p.listeners.xds), "admin", address(p.listeners.admin),
 		"strategy", p.config.RoutingConfig.RoutingStrategy)
+	p.warnOfExposure()
 	if p.recorder != nil {
 		p.recorder.Start()
 	}
@@ -193,6 +199,7 @@ func (p *program) run(ctx context.Context) error {
 		})
 	}
 	work.Go(func() error { return ended(p.watchConfig(ctx)) })
+	p.followCertificates(ctx, work)
 	p.serveExtProc(ctx, work)
 	p.serveXDS(ctx, work)
 	admin := p.adminServer()

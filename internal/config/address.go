@@ -3,6 +3,7 @@ package config
 import (
 	"net"
 	"net/netip"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ func (l *Listen) decode(v strict.Value) {
 			decodeListener(v, one.address, one.name != "extProc")
 		}}
 	}
+	fields = append(fields, strict.Field{Name: "socketMode", Decode: strict.Mode(&l.SocketMode, 0o600, 0o660, 0o666)})
 	v.Fields(fields...)
 	for i, later := range listeners {
 		for _, earlier := range listeners[:i] {
@@ -37,7 +39,7 @@ func (l *Listen) decode(v strict.Value) {
 	}
 }
 
-// rejectCollision blames the later of two listeners on one port, unless only
+// rejectCollision blames the later of two listeners on one port or socket, unless only
 // the earlier was written and met the other's default.
 func rejectCollision(later, earlier *listener) {
 	if !collide(*later.address, *earlier.address) {
@@ -47,7 +49,7 @@ func rejectCollision(later, earlier *listener) {
 	if !blamed.at.OK() {
 		blamed, rival = earlier, later
 	}
-	blamed.at.Reject("takes the port of listen.%s (%s)", rival.name, *rival.address)
+	blamed.at.Reject("takes the %s of listen.%s (%s)", kind(*rival.address), rival.name, *rival.address)
 }
 
 // decodeListener reads an address to serve on. The empty one means off, where
@@ -61,17 +63,17 @@ func decodeListener(v strict.Value, dst *string, optional bool) {
 		return
 	case s == "" && optional:
 		return
-	case strings.HasPrefix(s, "unix:"):
-		v.Reject("is a Unix socket, which this version does not serve on (want ip:port)")
+	case strings.HasPrefix(s, unixPrefix):
+		decodeSocket(v, s, dst)
 		return
 	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		v.Reject("is not an address to serve on (want ip:port, localhost:port or :port)")
+		v.Reject("is not an address to serve on (want ip:port, localhost:port, :port or unix:/path)")
 		return
 	}
 	if _, err := netip.ParseAddr(host); err != nil && host != "" && host != "localhost" {
-		v.Reject("names a host, which may be another machine (want ip:port, localhost:port or :port)")
+		v.Reject("names a host, which may be another machine (want ip:port, localhost:port, :port or unix:/path)")
 		return
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
@@ -81,8 +83,52 @@ func decodeListener(v strict.Value, dst *string, optional bool) {
 	*dst = s
 }
 
-// collide reports whether both addresses, valid or empty, want one port.
+// unixPrefix marks a Unix domain socket, before its path.
+const unixPrefix = "unix:"
+
+// maxSocketPath is what fits the address of a Unix socket on every system, in
+// bytes; Linux has room for 107.
+const maxSocketPath = 103
+
+// decodeSocket reads unix: and a path.
+func decodeSocket(v strict.Value, s string, dst *string) {
+	path := strings.TrimPrefix(s, unixPrefix)
+	switch {
+	case !filepath.IsAbs(path):
+		v.Reject("has no absolute path (want unix:/path)")
+	case strings.HasSuffix(path, "/") || strings.ContainsRune(path, 0):
+		v.Reject("is not the path of a socket (want unix:/path)")
+	case len(path) > maxSocketPath:
+		v.Reject("has a path of %d bytes, more than a socket can have (want 1..%d)", len(path), maxSocketPath)
+	default:
+		*dst = unixPrefix + filepath.Clean(path)
+	}
+}
+
+// kind names what two listeners cannot share.
+func kind(address string) string {
+	if strings.HasPrefix(address, unixPrefix) {
+		return "socket"
+	}
+	return "port"
+}
+
+// Exposed reports whether others than this machine's processes can reach an
+// address to serve on.
+func Exposed(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if address == "" || strings.HasPrefix(address, unixPrefix) || err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(loopbackName(host))
+	return err != nil || !ip.Unmap().IsLoopback()
+}
+
+// collide reports whether both addresses, valid or empty, want one port or socket.
 func collide(a, b string) bool {
+	if strings.HasPrefix(a, unixPrefix) {
+		return a == b
+	}
 	hostA, portA, errA := net.SplitHostPort(a)
 	hostB, portB, errB := net.SplitHostPort(b)
 	if errA != nil || errB != nil || portA != portB || portA == "0" {

@@ -21,6 +21,7 @@ type Problems = strict.Problems
 // Config is a complete, checked configuration.
 type Config struct {
 	Listen        Listen        `yaml:"listen"`
+	TLS           TLS           `yaml:"tls"`
 	RoutingConfig RoutingConfig `yaml:"routingConfig"`
 	// Routers is how many warmpath processes, this one included, route to the same
 	// endpoints without knowing of each other's requests, 1 to MaxRouters.
@@ -37,8 +38,9 @@ type Config struct {
 	Log        Log           `yaml:"log"`
 }
 
-// Listen holds the addresses to serve on, each "ip:port", "localhost:port" or
-// ":port" for every interface. Port 0 takes a free one.
+// Listen holds the addresses to serve on, each "ip:port", "localhost:port",
+// ":port" for every interface, or "unix:" and an absolute path. Port 0 takes a
+// free one.
 type Listen struct {
 	// ExtProc serves Envoy's external processing and grpc.health.v1.
 	ExtProc string `yaml:"extProc"`
@@ -47,7 +49,12 @@ type Listen struct {
 	XDS string `yaml:"xds"`
 	// Admin serves HTTP for operators; empty for none.
 	Admin string `yaml:"admin"`
+	// SocketMode says who may connect to the Unix sockets: 0600, 0660 or 0666.
+	SocketMode SocketMode `yaml:"socketMode"`
 }
+
+// SocketMode are the permissions of a Unix socket.
+type SocketMode uint32
 
 // Strategy names how a host is chosen, in the words of SageMaker's RoutingConfig.
 type Strategy string
@@ -201,7 +208,7 @@ const MaxRouters = 1000
 // Default is the configuration of an empty file, which only lacks a membership.
 func Default() Config {
 	return Config{
-		Listen: Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004"},
+		Listen: Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004", SocketMode: 0o660},
 		RoutingConfig: RoutingConfig{
 			RoutingStrategy: Random,
 			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: route.DefaultPrefixLength, ConcurrencyThreshold: AutoThreshold},

@@ -30,6 +30,7 @@ func (c *Config) decode(root strict.Value) {
 	hasMembership := false
 	isMapping := root.Fields(
 		strict.Field{Name: "listen", Decode: c.Listen.decode},
+		strict.Field{Name: "tls", Decode: c.TLS.decode},
 		strict.Field{Name: "routingConfig", Alias: "RoutingConfig", Decode: c.RoutingConfig.decode},
 		strict.Field{Name: "policies", Decode: c.decodePolicies},
 		strict.Field{Name: "routers", Decode: strict.Int(&c.Routers, 1, MaxRouters)},

@@ -40,6 +40,9 @@ func (l Length) MarshalYAML() (any, error) {
 	return int(l), nil
 }
 
+// MarshalYAML writes four octal digits.
+func (m SocketMode) MarshalYAML() (any, error) { return fmt.Sprintf("%04o", uint32(m)), nil }
+
 // MarshalYAML writes the one source there is.
 func (m Membership) MarshalYAML() (any, error) {
 	if m.File != "" {

@@ -28,6 +28,13 @@ func drawConfig(t *rapid.T) Config {
 	c.Listen.ExtProc = fmt.Sprintf("%s:%d", host, port)
 	c.Listen.XDS = rapid.SampledFrom([]string{"", fmt.Sprintf(":%d", port+1)}).Draw(t, "xds")
 	c.Listen.Admin = rapid.SampledFrom([]string{"", fmt.Sprintf("0.0.0.0:%d", port+2)}).Draw(t, "admin")
+	if rapid.Bool().Draw(t, "sockets") {
+		c.Listen.ExtProc = "unix:/" + rapid.StringMatching(`[a-z][ -.0-~]{0,50}`).Draw(t, "socket")
+	}
+	c.Listen.SocketMode = rapid.SampledFrom([]SocketMode{0o600, 0o660, 0o666}).Draw(t, "mode")
+	for _, l := range []*ListenerTLS{&c.TLS.ExtProc, &c.TLS.XDS, &c.TLS.Admin} {
+		*l = drawListenerTLS(t)
+	}
 	c.RoutingConfig.RoutingStrategy = rapid.SampledFrom([]Strategy{Random, LeastOutstandingRequests, PrefixAware, KVAware}).Draw(t, "strategy")
 	c.RoutingConfig.PrefixAware.PrefixLength = drawLength(t)
 	c.Routers = rapid.IntRange(1, MaxRouters).Draw(t, "routers")
@@ -58,6 +65,20 @@ func drawConfig(t *rapid.T) Config {
 		c.Membership.Static = rapid.SliceOfNDistinct(rapid.Custom(drawEndpoint), 0, 5, func(e fleet.Endpoint) string { return e.Address }).Draw(t, "static")
 	}
 	return c
+}
+
+func drawListenerTLS(t *rapid.T) (l ListenerTLS) {
+	path := rapid.StringMatching(`[ -~éλ]{1,30}`)
+	if level := rapid.IntRange(0, 3).Draw(t, "tls"); level > 0 {
+		l.Cert, l.Key = path.Draw(t, "cert"), path.Draw(t, "key")
+		if level > 1 {
+			l.ClientCA = path.Draw(t, "ca")
+		}
+		if level > 2 {
+			l.ClientNames = rapid.SliceOfN(rapid.SampledFrom([]string{"envoy", "envoy.example", "spiffe://a/b?c"}), 0, 3).Draw(t, "names")
+		}
+	}
+	return l
 }
 
 func drawLength(t *rapid.T) Length {
@@ -136,6 +157,12 @@ func (l *Length) UnmarshalYAML(n *yaml.Node) error {
 		return nil
 	}
 	return n.Decode((*int)(l))
+}
+
+// UnmarshalYAML exists for the twin alone.
+func (m *SocketMode) UnmarshalYAML(n *yaml.Node) error {
+	_, err := fmt.Sscanf(n.Value, "%o", (*uint32)(m))
+	return err
 }
 
 // UnmarshalYAML exists for the twin alone; it leaves the membership out.

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,8 +18,10 @@ type Config struct {
 	PrefixLength         int    // default 4096; route.AutoPrefixLength
 	ConcurrencyThreshold int    // 0 = auto
 	OTLPEndpoint         string
-	DrainTimeout         time.Duration // default 10 s
-	Extra                string        // further lines of the file
+	// ExtProc and XDS are where warmpath listens instead of a port; "unix:/path".
+	ExtProc, XDS string
+	DrainTimeout time.Duration // default 10 s
+	Extra        string        // further lines of the file
 }
 
 // Endpoints makes a membership of healthy endpoints with equal weights.
@@ -29,6 +32,9 @@ func Endpoints(addresses ...string) []fleet.Endpoint {
 	}
 	return endpoints
 }
+
+func (s *Stack) extProc() string { return cmp.Or(s.options.Config.ExtProc, s.ports.extProc) }
+func (s *Stack) xds() string     { return cmp.Or(s.options.Config.XDS, s.ports.xds) }
 
 func (s *Stack) configPath() string    { return filepath.Join(s.options.Dir, "warmpath.yaml") }
 func (s *Stack) endpointsPath() string { return filepath.Join(s.options.Dir, "endpoints.yaml") }
@@ -53,7 +59,7 @@ func (s *Stack) WriteRawEndpoints(text string) error { return replaceFile(s.endp
 func (s *Stack) writeConfig(c Config) error {
 	s.config = c
 	var b strings.Builder
-	fmt.Fprintf(&b, "listen: {extProc: %q, xds: %q, admin: %q}\n", s.ports.extProc, s.ports.xds, s.ports.admin)
+	fmt.Fprintf(&b, "listen: {extProc: %q, xds: %q, admin: %q}\n", s.extProc(), s.xds(), s.ports.admin)
 	if c.Strategy == "" {
 		c.Strategy = "RANDOM"
 	}

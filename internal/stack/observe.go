@@ -144,7 +144,7 @@ func (s *Stack) EnvoyKnows(ctx context.Context, n int) error {
 
 // Serving asks warmpath's gRPC health service, as Envoy does.
 func (s *Stack) Serving(ctx context.Context) (bool, error) {
-	connection, err := grpc.NewClient(s.ports.extProc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	connection, err := grpc.NewClient(s.extProc(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return false, err
 	}

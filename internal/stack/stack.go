@@ -143,7 +143,7 @@ func (s *Stack) AwaitRouting(ctx context.Context) error {
 // StartEnvoy starts Envoy and waits until it has the endpoints.
 func (s *Stack) StartEnvoy(ctx context.Context) error {
 	bootstrap, err := envoy.Bootstrap(envoy.Addresses{
-		Admin: s.ports.envoyAdmin, Listener: s.ports.listener, ExtProc: s.ports.extProc, XDS: s.ports.xds,
+		Admin: s.ports.envoyAdmin, Listener: s.ports.listener, ExtProc: s.extProc(), XDS: s.xds(),
 	})
 	if err == nil && s.options.Bootstrap != nil {
 		bootstrap, err = s.options.Bootstrap(bootstrap)

@@ -42,6 +42,12 @@ type Metrics struct {
 	// used, by origin and problem.
 	PolicyFaults            *prometheus.CounterVec
 	Leaving, Unacknowledged prometheus.Gauge
+
+	// CertificateExpiry is when the certificate in use expires, in Unix seconds;
+	// CertificateErrors counts replaced files that were not taken over, TLSRefused
+	// connections that ended in the handshake. All by listener.
+	CertificateExpiry             *prometheus.GaugeVec
+	CertificateErrors, TLSRefused *prometheus.CounterVec
 	// Recorded counts the requests written to a recording, Unrecorded those that
 	// should have been and were not, by reason.
 	Recorded   prometheus.Counter
@@ -53,6 +59,7 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), endpoints: newEndpoints(loads)}
 	m.registerRequests()
 	m.registerFleet()
+	m.registerTLS()
 	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
 	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")
 	m.registry.MustRegister(
@@ -116,6 +123,18 @@ func (m *Metrics) registerFleet() {
 	m.Unacknowledged = m.gauge("warmpath_rollout_unacknowledged",
 		"1 when the last membership was not acknowledged by every Envoy in time.")
 	m.registry.MustRegister(m.Endpoints)
+}
+
+func (m *Metrics) registerTLS() {
+	m.CertificateErrors = m.counters("warmpath_tls_certificate_errors_total",
+		"Changes of a listener's certificate files that were not taken over; the last good ones stay.", "listener")
+	m.TLSRefused = m.counters("warmpath_tls_refused_total",
+		"Connections that ended in the TLS handshake: no certificate, a wrong one, or no TLS at all.", "listener")
+	m.CertificateExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "warmpath_tls_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate that a listener uses expires, in Unix time.",
+	}, []string{"listener"})
+	m.registry.MustRegister(m.CertificateExpiry)
 }
 
 func (m *Metrics) counter(name, help string) prometheus.Counter {

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -44,6 +45,26 @@ func Bool(dst *bool) func(Value) {
 			return
 		}
 		*dst = strings.EqualFold(s, "true")
+	}
+}
+
+// Mode decodes one of the given permissions of a file, four octal digits, quoted
+// or not: YAML versions differ on what number 0660 is, so the digits count.
+func Mode[T ~uint32](dst *T, modes ...T) func(Value) {
+	return func(v Value) {
+		if v.node == nil || v.refusedAlias() {
+			return
+		}
+		words := make([]string, len(modes))
+		for i, m := range modes {
+			words[i] = fmt.Sprintf("%04o", uint32(m))
+		}
+		i := slices.Index(words, v.node.Value)
+		if v.node.Kind != yaml.ScalarNode || i < 0 {
+			v.Reject("is not one of %s", join(words))
+			return
+		}
+		*dst = modes[i]
 	}
 }
 
