@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
 	t.Helper()
-	policy, endpoints := prefixAware(), 3
+	policy, endpoints, settings := prefixAware(), 3, testSettings
 	s := &script{observer: new(recorder), end: io.EOF}
 	for _, a := range d.CmdArgs {
 		var err error
@@ -49,6 +49,8 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 			_, err = fmt.Sscan(a.Vals[0], &endpoints)
 		case "panic":
 			s.panicIn = a.Vals[0]
+		case "bodies":
+			_, err = fmt.Sscan(a.Vals[0], &settings.TotalBodies)
 		case "end":
 			s.end = errCanceled
 		case "send":
@@ -65,7 +67,7 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 	if s.panicIn == "random" {
 		random = func() uint64 { panic("no randomness left") }
 	}
-	s.server = New(newRouter(t, policy, endpoints), testSettings, s.observer, random)
+	s.server = New(newRouter(t, policy, endpoints), settings, s.observer, random)
 	return s
 }
 

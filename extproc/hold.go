@@ -24,7 +24,12 @@ func (s *stream) whileHolding(m *extprocv3.ProcessingRequest) ([]*extprocv3.Proc
 	switch r := m.GetRequest().(type) {
 	case *extprocv3.ProcessingRequest_RequestBody:
 		s.held.parts = append(s.held.parts, r.RequestBody)
-		s.held.bytes += int64(len(r.RequestBody.GetBody()))
+		bytes := int64(len(r.RequestBody.GetBody()))
+		s.held.bytes += bytes
+		if !s.reserveBody(bytes) {
+			s.problem(Overloaded)
+			return s.letGo(false), true
+		}
 		if r.RequestBody.GetEndOfStream() || s.held.bytes == s.head.contentLength {
 			return s.letGo(true), true
 		}

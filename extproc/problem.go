@@ -44,6 +44,9 @@ const (
 	// UnsupportedMode: Envoy sends the request body in a mode that cannot be
 	// steered by its text.
 	UnsupportedMode
+	// Overloaded: the bodies of other requests take all the memory that is allowed;
+	// this one was not asked for, or not waited for to its end.
+	Overloaded
 	// Panicked: a defect in this program; the request must not pay for it.
 	Panicked
 )
@@ -89,6 +92,7 @@ var problems = [...]struct {
 	Upgrade:         {"upgrade", LeastLoaded},
 	HeadersFull:     {"headers_full", MetadataOnly},
 	UnsupportedMode: {"unsupported_mode", LeastLoaded},
+	Overloaded:      {"overloaded", LeastLoaded},
 	Panicked:        {"panic", PassThrough},
 }
 

@@ -44,8 +44,10 @@ func TestAnyOrderOfMessages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		policy := prefixAware()
 		policy.Strategy = rapid.SampledFrom([]route.Strategy{route.Random, route.LeastOutstandingRequests, route.PrefixAware}).Draw(rt, "strategy")
+		tight := testSettings
+		tight.TotalBodies = rapid.SampledFrom([]int64{0, 50, 4096}).Draw(rt, "bodies")
 		observer := &recorder{panicIn: rapid.SampledFrom([]string{"", "", "decided", "served", "ended", "panicked"}).Draw(rt, "panic")}
-		server := New(newRouter(t, policy, rapid.IntRange(0, 3).Draw(rt, "endpoints")), testSettings, observer, one)
+		server := New(newRouter(t, policy, rapid.IntRange(0, 3).Draw(rt, "endpoints")), tight, observer, one)
 		lines := rapid.SliceOfN(rapid.SampledFrom(scriptLines), 0, 8).Draw(rt, "script")
 		messages := make([]*extprocv3.ProcessingRequest, len(lines))
 		for i, line := range lines {
@@ -56,7 +58,7 @@ func TestAnyOrderOfMessages(t *testing.T) {
 			messages[i] = m
 		}
 		checkStream(t, rt, server, messages)
-		idle(t, server.router)
+		atRest(t, server)
 		if n := count(observer.events, "decided"); n > 1 {
 			rt.Errorf("%d decisions were observed", n)
 		}

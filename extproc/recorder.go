@@ -80,6 +80,9 @@ func (s *stream) alsoRead(a answer) answer {
 	if s.mode != modeNone && s.mode != modeBuffered && s.mode != modePartial {
 		return a
 	}
+	if !s.reserveBody(s.head.contentLength) {
+		return a
+	}
 	s.rec.reading = true
 	a.setBodyMode, a.bodyMode = s.mode != modeBuffered, modeBuffered
 	return a
@@ -89,6 +92,7 @@ func (s *stream) alsoRead(a answer) answer {
 // whether it is sampled is all that is read of others.
 func (s *stream) readForRecorder(m *extprocv3.HttpBody) {
 	s.rec.reading = false // trailers may bring an empty second part
+	defer s.releaseBody()
 	defer s.unrecordable()
 	parts := []*extprocv3.HttpBody{m}
 	complete := m.GetEndOfStream() || s.record.BodyBytes == s.head.contentLength

@@ -23,6 +23,9 @@ type Server struct {
 	// scanners are reused, because each keeps a buffer as long as its prefix.
 	scanners prefix.Pool
 	answers  answers
+	// bodies and streams bound what all requests hold.
+	bodies, streams  budget
+	refused, holding atomic.Int64
 }
 
 // New returns a server that routes by the router's current table. random
@@ -36,11 +39,24 @@ func New(router *route.Router, settings Settings, observer Observer, random func
 // SetSettings replaces the settings for requests that begin from now on.
 func (s *Server) SetSettings(settings Settings) { s.settings.Store(settings.prepare()) }
 
+// Holding returns how many requests hold the slot of an endpoint. It is counted
+// apart from the endpoints' own counts, so that each can be checked by the other.
+func (s *Server) Holding() int64 { return s.holding.Load() }
+
+// Refused returns how many requests were left to Envoy since the start, because
+// Settings.Streams others were being served.
+func (s *Server) Refused() int64 { return s.refused.Load() }
+
 // Process serves one request. It never returns an error: the text of one would
 // stand in Envoy's access log, and how the stream ended says nothing about the
 // request (a normal end may be seen as a cancellation and the reverse).
 func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error {
 	st := s.begin(stream.Context())
+	if !s.streams.take(1, st.settings.Streams) {
+		s.refused.Add(1)
+		return nil
+	}
+	defer s.streams.give(1)
 	defer st.end()
 	for {
 		message, err := stream.Recv()

@@ -19,6 +19,12 @@ type Settings struct {
 	// request_body_buffer_limit of its route. A larger body, or one of
 	// unknown length, is not asked for.
 	BodyLimit int64
+	// TotalBodies is how many bytes of bodies all requests together may have asked for
+	// and not been decided on; further ones are routed without theirs. 0 is no limit.
+	TotalBodies int64
+	// Streams is how many requests may be served at once, to the end of their
+	// responses; for further ones Envoy is left to itself. 0 is no limit.
+	Streams int64
 	// InflateLimit bounds how many bytes of a compressed body are decompressed.
 	InflateLimit int64
 	// RetryConditions is the value of x-envoy-retry-on for requests that may be

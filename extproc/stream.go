@@ -53,6 +53,9 @@ type stream struct {
 	// policy is the one that the request began with.
 	policy route.Policy
 	slot   load.Reservation
+	holds  bool
+	// reserved is what the request has of the budget of all bodies, in bytes.
+	reserved int64
 	// one is room for the only answer that most messages have.
 	one [1]*extprocv3.ProcessingResponse
 }
@@ -153,6 +156,9 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	if s.mode != modeNone && s.mode != modeBuffered && s.mode != modePartial {
 		return s.decideWithoutBody(UnsupportedMode)
 	}
+	if !s.reserveBody(s.head.contentLength) {
+		return s.decideWithoutBody(Overloaded)
+	}
 	s.stage = awaiting
 	return answer{setBodyMode: s.mode != modeBuffered, bodyMode: modeBuffered}
 }
@@ -228,7 +234,12 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	request.Random, request.Now = s.server.random(), int64(time.Since(s.server.began))
 	decision, slot := s.server.router.Table().PickBy(s.policy, request)
 	s.record.Decision, s.slot, s.stage = decision, slot, decided
+	if decision.Chosen != "" {
+		s.server.holding.Add(1)
+		s.holds = true
+	}
 	s.record.Decided = time.Now()
+	s.releaseBody()
 	s.problem(p)
 	if decision.Reason == route.NoEndpoints {
 		s.problem(NoEndpoints)
@@ -295,7 +306,10 @@ func (s *stream) end() {
 			s.panicked()
 		}
 	}()
-	s.slot.Release()
+	s.releaseBody()
+	if s.slot.Release(); s.holds {
+		s.server.holding.Add(-1)
+	}
 	s.endRecording()
 	if s.stage >= decided {
 		s.record.Unanswered = s.stage == decided

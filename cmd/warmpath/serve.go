@@ -118,6 +118,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 		return nil, err
 	}
 	p.extproc = extproc.New(p.router, s, observer, rand.Uint64)
+	p.metrics.CountRefused(p.extproc.Refused)
 	p.health = health.NewServer()
 	p.setServing(false)
 	if err := p.newControlPlane(); err != nil {
@@ -199,6 +200,10 @@ func (p *program) run(ctx context.Context) error {
 		})
 	}
 	work.Go(func() error { return ended(p.watchConfig(ctx)) })
+	work.Go(func() error {
+		p.audit(ctx)
+		return nil
+	})
 	p.followCertificates(ctx, work)
 	p.serveExtProc(ctx, work)
 	p.serveXDS(ctx, work)

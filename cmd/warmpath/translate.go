@@ -31,6 +31,8 @@ func (p *program) settings(c config.Config, generation int) (extproc.Settings, e
 		TenantHeader:  c.Tenant.Header,
 		BodyLimit:     c.Limits.RequestBodyBytes,
 		InflateLimit:  c.Limits.InflateBytes,
+		TotalBodies:   c.Limits.TotalBodyBytes,
+		Streams:       c.Limits.Requests,
 		RetryAttempts: c.Retry.Attempts,
 		Generation:    generation,
 		Policies:      policies,

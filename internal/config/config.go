@@ -153,6 +153,11 @@ type Cluster struct {
 type Limits struct {
 	// RequestBodyBytes is the request_body_buffer_limit of the Envoy route.
 	RequestBodyBytes int64 `yaml:"requestBodyBytes"`
+	// TotalBodyBytes is how much of bodies all requests together may have asked for
+	// and not been decided on.
+	TotalBodyBytes int64 `yaml:"totalBodyBytes"`
+	// Requests is how many requests may be served at once.
+	Requests int64 `yaml:"requests"`
 	// InflateBytes is how much of a compressed body is read, after inflation.
 	InflateBytes int64 `yaml:"inflateBytes"`
 }
@@ -221,7 +226,7 @@ func Default() Config {
 			FailedProbes: 3, GoodProbes: 2, FailedRequests: 5, SlowStart: 30 * time.Second,
 		},
 		Cluster:   Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
-		Limits:    Limits{RequestBodyBytes: 4 << 20, InflateBytes: 4 << 20},
+		Limits:    Limits{RequestBodyBytes: 4 << 20, TotalBodyBytes: 256 << 20, Requests: 50_000, InflateBytes: 4 << 20},
 		Retry:     Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
 		Tracing:   Tracing{Insecure: true, SampleRatio: 1},
 		Recording: Recording{SampleRatio: 1, FileBytes: 64 << 20, Files: 8},

@@ -47,6 +47,9 @@ func (c *Config) decode(root strict.Value) {
 		strict.Field{Name: "recording", Decode: c.Recording.decode},
 		strict.Field{Name: "log", Decode: c.Log.decode},
 	)
+	if c.Limits.TotalBodyBytes < c.Limits.RequestBodyBytes {
+		root.Report("limits.totalBodyBytes", "%d is below requestBodyBytes, %d", c.Limits.TotalBodyBytes, c.Limits.RequestBodyBytes)
+	}
 	if isMapping && !hasMembership {
 		root.Report("membership", noSource)
 	}
@@ -106,6 +109,8 @@ func (l *Limits) decode(v strict.Value) {
 	// ceilings keep a typing error from becoming an allocation.
 	v.Fields(
 		strict.Field{Name: "requestBodyBytes", Decode: strict.Int(&l.RequestBodyBytes, route.MaxPrefixLength, 256<<20)},
+		strict.Field{Name: "totalBodyBytes", Decode: strict.Int(&l.TotalBodyBytes, 1<<20, 1<<40)},
+		strict.Field{Name: "requests", Decode: strict.Int(&l.Requests, 1, 10_000_000)},
 		strict.Field{Name: "inflateBytes", Decode: strict.Int(&l.InflateBytes, route.MaxPrefixLength, 1<<30)},
 	)
 }

@@ -43,6 +43,8 @@ func drawConfig(t *rapid.T) Config {
 	c.Cluster.Name = rapid.StringMatching(`[A-Za-z0-9_.-]{1,60}`).Draw(t, "cluster")
 	c.Cluster.ConnectTimeout = time.Duration(rapid.Int64Range(1e7, 6e10).Draw(t, "connect"))
 	c.Limits.RequestBodyBytes = rapid.Int64Range(route.MaxPrefixLength, 256<<20).Draw(t, "body")
+	c.Limits.TotalBodyBytes = rapid.Int64Range(256<<20, 1<<40).Draw(t, "total")
+	c.Limits.Requests = rapid.Int64Range(1, 10_000_000).Draw(t, "requests")
 	c.Limits.InflateBytes = rapid.Int64Range(route.MaxPrefixLength, 1<<30).Draw(t, "inflate")
 	c.Retry.Conditions = rapid.SliceOfNDistinct(rapid.SampledFrom(retryConditions()), 0, 4, rapid.ID).Draw(t, "conditions")
 	c.Retry.Attempts = rapid.IntRange(0, MaxAttempts).Draw(t, "attempts")

@@ -12,7 +12,7 @@ import (
 // is bound to sockets, to Envoy's view of the cluster or to exporters, and
 // waits for a restart.
 func livePaths() []string {
-	return []string{"routingConfig", "policies", "routers", "tenant", "retry", "limits.inflateBytes", "log.level"}
+	return []string{"routingConfig", "policies", "routers", "tenant", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "log.level"}
 }
 
 // Reload returns the configuration that a process running c should use now that
@@ -25,6 +25,8 @@ func (c Config) Reload(next Config) (effective Config, restart []string) {
 	effective.Tenant = next.Tenant
 	effective.Retry = next.Retry
 	effective.Limits.InflateBytes = next.Limits.InflateBytes
+	effective.Limits.TotalBodyBytes = next.Limits.TotalBodyBytes
+	effective.Limits.Requests = next.Limits.Requests
 	effective.Log.Level = next.Log.Level
 	return effective, NeedsRestart(c, next)
 }

@@ -52,6 +52,8 @@ type Metrics struct {
 	// should have been and were not, by reason.
 	Recorded   prometheus.Counter
 	Unrecorded *prometheus.CounterVec
+	// Leaked counts slots that no request holds any more and nobody gave back.
+	Leaked prometheus.Counter
 }
 
 // NewMetrics registers all metrics in a registry of their own.
@@ -61,6 +63,7 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m.registerFleet()
 	m.registerTLS()
 	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
+	m.Leaked = m.counter("warmpath_leaked_total", "Slots of endpoints that no request holds any more.")
 	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
@@ -68,6 +71,13 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 		m.endpoints,
 	)
 	return m
+}
+
+// CountRefused registers the count of requests that were left to Envoy.
+func (m *Metrics) CountRefused(count func() int64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "warmpath_refused_total", Help: "Requests left to Envoy because too many others were being served.",
+	}, func() float64 { return float64(count()) }))
 }
 
 // Registry is where the metrics can be gathered.
