@@ -122,6 +122,9 @@ func atRest(t *testing.T, s *stack.Stack) {
 	}); err != nil {
 		t.Error(err)
 	}
+	if leaked, refused := metric(t, s, "warmpath_leaked_total"), metric(t, s, "warmpath_refused_total"); leaked != 0 || refused != 0 {
+		t.Errorf("%v slots leaked, %v requests left to Envoy", leaked, refused)
+	}
 }
 
 // Every request of a prefix goes to the home that explain names, whatever its
