@@ -33,9 +33,13 @@ const (
 	// calm is added to outstanding requests before they are compared: with few,
 	// one more or less means nothing.
 	calm = 30
+	// leastHeat is how many recent requests must have a beginning before it has
+	// several homes: the first ones of a router are a large share of all that it
+	// knows.
+	leastHeat = 4
 	// sharedBy divided by the recent requests that have a hot prefix is the part of
 	// its prefill that one of them has to pay.
-	sharedBy = 3
+	sharedBy = 1
 	// warmShare is the share of a prompt from which on an endpoint counts as warm.
 	warmShare = 0.25
 	// strayAlone and strayTogether are what it costs to leave the homes for an
@@ -138,30 +142,34 @@ func (t *Table) newAuto(r Request, threshold int) auto {
 // walk finds what each candidate has served of the prompt, and with homes the
 // homes. It returns how many levels it has looked at.
 func (a *auto) walk(homes bool) (n int) {
-	total := max(a.m.Begin(), 4*float64(len(a.t.candidates)))
+	total := a.m.Begin()
 	a.homes = len(a.t.candidates)
-	if len(a.request.Levels) == 0 {
-		heat := a.visit(a.request.Key, 0, 1)
-		if homes {
-			a.narrow(0, 1, a.request.Key, heat, heat/total)
-		}
-		a.s.levels[0] = a.request.Key
-		return 1
-	}
 	last := min(len(a.request.Levels), affinity.MaxLevels)
 	for level := 1; level <= last; level = affinity.NextLevel(level) {
 		a.s.levels[n] = a.request.Levels[level-1]
 		n++
 	}
-	a.m.Fetch(a.s.levels[:n])
-	before, k := 0, 0
-	for level := 1; level <= last; level = affinity.NextLevel(level) {
-		key := a.s.levels[k]
-		heat := a.visit(key, before, level)
-		if homes && a.homes > 1 {
-			a.narrow(before, level, key, heat, heat/total)
+	if n == 0 { // it is shorter than a level
+		a.s.levels[0] = a.request.Key
+		heat := a.visit(a.request.Key, 0, 1)
+		if homes {
+			a.narrow(0, a.request.Key, heat, heat/total)
 		}
-		before, k = level, k+1
+		return 1
+	}
+	a.m.Fetch(a.s.levels[:n])
+	before := 0
+	for k, level := 0, 1; k < n; k, level = k+1, affinity.NextLevel(level) {
+		heat := a.visit(a.s.levels[k], before, level)
+		if homes && a.homes > 1 {
+			a.narrow(level*LevelChars, a.s.levels[k], heat, heat/total)
+		}
+		before = level
+	}
+	// What follows the last level may be all that tells this prompt from others.
+	if homes && a.homes > 1 && a.request.Key != a.s.levels[n-1] {
+		_, heat := a.m.Visit(a.request.Key)
+		a.narrow(0, a.request.Key, heat, heat/total)
 	}
 	return n
 }
@@ -191,18 +199,20 @@ func (a *auto) visit(key uint64, before, level int) (heat float64) {
 	return heat
 }
 
-// narrow chooses among the homes as many as a level's share of the recent
-// requests takes. A prompt without levels has depth 0.
-func (a *auto) narrow(before, level int, key uint64, heat, share float64) {
-	depth := level * LevelChars
-	if len(a.request.Levels) == 0 {
-		depth = 0
+// narrow chooses among the homes as many as the share of the recent requests takes
+// that begin with so many characters; depth 0 is all of the prompt.
+func (a *auto) narrow(depth int, key uint64, heat, share float64) {
+	want := 1
+	if heat >= leastHeat {
+		want = max(int(math.Ceil(share*float64(len(a.t.candidates)))), 1)
 	}
-	want := max(int(math.Ceil(share*float64(len(a.t.candidates)))), 1)
 	if want > 1 {
-		a.hot, a.heat = level*LevelChars, heat
+		a.hot, a.heat = depth, heat
+		if depth == 0 {
+			a.hot = a.length
+		}
 	}
-	if want < a.homes || before == 0 {
+	if want < a.homes || a.homes == len(a.t.candidates) {
 		want = min(want, a.homes)
 		a.t.index.Select(key, a.s.order[:a.homes], want)
 		a.homes, a.key, a.depth, a.share = want, key, depth, share
