@@ -181,3 +181,42 @@ func TestWait(t *testing.T) {
 		t.Errorf("%d after a pause, want 1", got)
 	}
 }
+
+// In a large fleet the heats last longer: each endpoint's part of the requests is
+// smaller, and has to be told from chance.
+func TestHeatsLastLongerInALargeFleet(t *testing.T) {
+	left := func(endpoints int) float64 {
+		m := New()
+		m.Resize(endpoints)
+		m.Begin()
+		m.Visit(1)
+		for range 2000 {
+			m.Begin()
+		}
+		_, heat := m.Visit(1)
+		return heat - 1
+	}
+	if small, large := left(8), left(100); math.Abs(small-1.0/16) > 0.001 || math.Abs(large-math.Exp2(-2000.0/3200)) > 0.001 {
+		t.Errorf("of one request %v and %v are left after 2000", small, large)
+	}
+}
+
+// The ninth endpoint takes the place of another, not always of the same.
+func TestHoldersTakeTurns(t *testing.T) {
+	m := New()
+	gone := make(map[ID]bool)
+	for i := range ID(40) {
+		m.Begin()
+		e, _ := m.Visit(7)
+		before := *e.Holders()
+		m.Remember(7, i+1)
+		for _, id := range before {
+			if id != 0 && !slices.Contains(e.Holders()[:], id) {
+				gone[id] = true
+			}
+		}
+	}
+	if len(gone) < 20 {
+		t.Errorf("%d endpoints gave way to others: %v", len(gone), gone)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/warmpath/warmpath/internal/affinity"
 	"github.com/warmpath/warmpath/internal/fleet"
 )
 
@@ -154,5 +155,20 @@ func TestHeavierEndpointsAreSoonerDone(t *testing.T) {
 				t.Fatalf("weight %d: busy for %d ns, want %.0f", weight, wait, want)
 			}
 		}
+	}
+}
+
+// A prompt that goes on behind what is looked at is taken to be warm to its end
+// where all that is looked at is.
+func TestPromptsBeyondTheLevels(t *testing.T) {
+	w := newWorld(4, AutoConcurrencyThreshold)
+	r := ask(prompt("long", affinity.MaxLevels), 1)
+	r.Chars = 1 << 20
+	first, slot := w.router.Table().Pick(r)
+	slot.Release()
+	again, slot := w.router.Table().Pick(r)
+	slot.Release()
+	if first.Warm != 0 || again.Chosen != first.Chosen || again.Warm != r.Chars {
+		t.Errorf("first %+v, then %+v", first, again)
 	}
 }
