@@ -23,10 +23,11 @@ func TestExplainEachBodyAlone(t *testing.T) {
 		}
 		return path
 	}
-	body := func(end string) string {
-		return fmt.Sprintf(`{"model":"m","prompt":"%s%s"}`, strings.Repeat("a long way on a bicycle. ", 400), end)
+	body := func(rest string) string {
+		return fmt.Sprintf(`{"model":"m","prompt":"%s%s"}`, strings.Repeat("a long way on a bicycle. ", 12), rest)
 	}
-	a, b := write("a.json", body("Why?")), write("b.json", body(strings.Repeat("Where to? ", 300)))
+	// The first gives its home a second of work, and has what the other begins with.
+	a, b := write("a.json", body(strings.Repeat("Why? ", 20_000))), write("b.json", body(strings.Repeat("Where to? ", 30)))
 	for _, strategy := range []string{"PREFIX_AWARE", "KV_AWARE"} {
 		t.Run(strategy, func(t *testing.T) {
 			config := write("warmpath.yaml", "routingConfig: {routingStrategy: "+strategy+"}\n"+

@@ -45,7 +45,7 @@ func printJSON(w io.Writer, bodies []explanation) error {
 		same = new(sameKey(bodies))
 	}
 	return encoder.Encode(struct {
-		Bodies  []explanation `json:"bodies"`
+		Bodies []explanation `json:"bodies"`
 		// SameKey is not there under KV_AWARE, where the key of the whole text
 		// decides nothing.
 		SameKey *bool `json:"same_key,omitempty"`
