@@ -23,14 +23,19 @@ func TestExplainEachBodyAlone(t *testing.T) {
 		}
 		return path
 	}
-	body := func(rest string) string {
-		return fmt.Sprintf(`{"model":"m","prompt":"%s%s"}`, strings.Repeat("a long way on a bicycle. ", 12), rest)
+	body := func(common int, rest string, n int) string {
+		return fmt.Sprintf(`{"model":"m","prompt":"%s%s"}`, strings.Repeat("a long way on a bicycle. ", common), strings.Repeat(rest, n))
 	}
-	// The first gives its home a second of work, and has what the other begins with.
-	a, b := write("a.json", body(strings.Repeat("Why? ", 20_000))), write("b.json", body(strings.Repeat("Where to? ", 30)))
-	for _, strategy := range []string{"PREFIX_AWARE", "KV_AWARE"} {
-		t.Run(strategy, func(t *testing.T) {
-			config := write("warmpath.yaml", "routingConfig: {routingStrategy: "+strategy+"}\n"+
+	for _, c := range []struct {
+		strategy     string
+		common, a, b int
+	}{
+		{"PREFIX_AWARE", 12, 20_000, 30}, // the first gives the home of both a second of work
+		{"KV_AWARE", 400, 1, 300},        // the first has most of the second
+	} {
+		t.Run(c.strategy, func(t *testing.T) {
+			a, b := write("a.json", body(c.common, "Why? ", c.a)), write("b.json", body(c.common, "Where to? ", c.b))
+			config := write("warmpath.yaml", "routingConfig: {routingStrategy: "+c.strategy+"}\n"+
 				`membership: {static: [{address: "10.0.0.1:80"}, {address: "10.0.0.2:80"}, {address: "10.0.0.3:80"}]}`)
 			explain := func(v any, files ...string) {
 				t.Helper()
