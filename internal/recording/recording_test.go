@@ -300,6 +300,45 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Others stand for a request that is not recorded, but for one that had no answer:
+// that was no load.
+func TestStandsFor(t *testing.T) {
+	o := new(counts).options(t.TempDir())
+	o.Ratio = 0.5
+	sampled, other := uint64(0), uint64(0)
+	for New(o).Sampled(sampled) == 0 {
+		sampled++
+	}
+	for New(o).Sampled(other) != 0 {
+		other++
+	}
+	for name, c := range map[string]struct {
+		drop func(r *Recorder, b extproc.Beginning)
+		want int
+	}{
+		"unanswered": {func(r *Recorder, b extproc.Beginning) { r.Begin(b).End(extproc.Outcome{}) }, 5},
+		"queue": {func(r *Recorder, b extproc.Beginning) {
+			r.queue = nil // it takes nothing
+			r.Begin(b).End(answeredAfter(time.Second))
+		}, 6},
+		"memory": {func(r *Recorder, b extproc.Beginning) {
+			r.held.Store(maxHeld)
+			r.Begin(b)
+		}, 6},
+	} {
+		r := New(o)
+		for range 4 {
+			r.Sampled(other)
+		}
+		b := beginning("a", 500)
+		b.StandsFor = r.Sampled(sampled)
+		c.drop(r, b)
+		if got := r.Sampled(sampled); b.StandsFor != 5 || got != c.want {
+			t.Errorf("%s: one that stands for %d is dropped, the next stands for %d, want %d", name, b.StandsFor, got, c.want)
+		}
+	}
+}
+
 // Nothing waits for more lines than a second.
 func TestFlushes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
