@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 )
 
@@ -36,6 +37,28 @@ type file interface {
 // filesOf returns the files that the options ask for.
 func filesOf(o Options) files {
 	return files{folder: o.Folder, bytes: o.FileBytes, keep: o.Files, create: create}
+}
+
+// CheckFolder returns an error if no recording can go into a folder because
+// something else has its name or that of a folder above it. It need not be there
+// yet.
+func CheckFolder(path string) error {
+	for {
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && info.IsDir():
+			return nil
+		case err == nil:
+			return fmt.Errorf("%s is not a folder", path)
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
+			return err
+		}
+		above := filepath.Dir(path)
+		if above == path {
+			return nil
+		}
+		path = above
+	}
 }
 
 func create(path string) (file, error) {

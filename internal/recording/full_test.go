@@ -236,3 +236,20 @@ func TestUnwritable(t *testing.T) {
 		}
 	})
 }
+
+// A folder need not be there, but what it is to be must not be anything else.
+func TestCheckFolder(t *testing.T) {
+	folder := t.TempDir()
+	taken := filepath.Join(folder, "taken")
+	if err := os.WriteFile(taken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, ok := range map[string]bool{
+		folder: true, filepath.Join(folder, "a", "b"): true, "relative": true,
+		taken: false, filepath.Join(taken, "a"): false, filepath.Join(taken, "a", "b"): false, "zero\x00": false,
+	} {
+		if err := CheckFolder(path); (err == nil) != ok {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
