@@ -28,7 +28,8 @@ such a trace.
 // adviseOptions are the command line's.
 type adviseOptions struct {
 	replayOptions
-	today string
+	today   string
+	routers int
 }
 
 func advise(args []string, stdout, stderr io.Writer) error {
@@ -36,7 +37,8 @@ func advise(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("warmpath advise", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	o.define(flags)
-	flags.StringVar(&o.today, "today", "round_robin", "`setting` of today: round_robin, random, least_outstanding, auto, or prefix:N with N characters")
+	flags.StringVar(&o.today, "today", "round_robin", "`setting` of today: round_robin, random, least_outstanding, kv_aware, auto, or prefix:N with N characters")
+	flags.IntVar(&o.routers, "routers", 1, "`number` of routers that do not know of each other, 1..100")
 	flags.Usage = func() {
 		_, _ = io.WriteString(stderr, adviseUsage)
 		flags.PrintDefaults()
@@ -66,13 +68,16 @@ func (o adviseOptions) check() error {
 	if _, err := o.engine(); err != nil {
 		return err
 	}
+	if o.routers < 1 || o.routers > mostRouters {
+		return fmt.Errorf("--routers %d: want 1..%d", o.routers, mostRouters)
+	}
 	length, fixed := strings.CutPrefix(o.today, "prefix:")
 	switch o.today {
-	case "round_robin", "random", "least_outstanding", "auto":
+	case "round_robin", "random", "least_outstanding", "kv_aware", "auto":
 		return nil
 	}
 	if n, err := strconv.Atoi(length); !fixed || err != nil || n < route.MinPrefixLength || n > route.MaxPrefixLength {
-		return fmt.Errorf("--today %q: want round_robin, random, least_outstanding, auto, or prefix:N with N of %d..%d",
+		return fmt.Errorf("--today %q: want round_robin, random, least_outstanding, kv_aware, auto, or prefix:N with N of %d..%d",
 			o.today, route.MinPrefixLength, route.MaxPrefixLength)
 	}
 	return nil
@@ -198,7 +203,7 @@ func (a *adviser) simulate(setting string, threshold, replicas int, load float64
 	if err != nil {
 		return advice.Run{}, err
 	}
-	r, err := a.replay.run(setting, maker, replicas, 1, a.speed*load)
+	r, err := a.replay.run(setting, maker, replicas, a.options.routers, a.speed*load)
 	if err != nil {
 		return advice.Run{}, fmt.Errorf("%s: %w", setting, err)
 	}
@@ -225,7 +230,8 @@ func (a *adviser) conclude(texts *advice.Texts) *advised {
 	stats := a.replay.trace.Stats()
 	prompts := a.prompts()
 	v := &advised{
-		Trace: a.replay.trace.Name, Format: a.options.format, Requests: stats.Requests, Span: stats.Span.Seconds(),
+		Routers: a.options.routers,
+		Trace:   a.replay.trace.Name, Format: a.options.format, Requests: stats.Requests, Span: stats.Span.Seconds(),
 		SampleRatio: a.replay.trace.SampleRatio, Speed: a.speed, Model: a.options.model, Replicas: a.options.replicas,
 		CacheTokens: a.replay.engine.KVTokens, Shared: stats.Ideal(), Distinct: int64(float64(advice.Distinct(prompts, trace.ChunkTokens)) / a.replay.trace.SampleRatio),
 		Today: settingOf(a.today), Advised: settingOf(a.chosen), Notes: a.replay.trace.Notes,
@@ -238,24 +244,30 @@ func (a *adviser) conclude(texts *advice.Texts) *advised {
 	}
 	smallest, enough := advice.Smallest(a.fleets)
 	v.Needed, v.Enough = smallest.Replicas, enough
-	v.Config = configOf(a.chosen)
+	v.Config = configOf(a.chosen, a.options.routers)
 	v.Warnings = a.warnings(stats, prompts, texts)
 	v.Keep = a.keep
 	return v
 }
 
 // configOf is the block to paste.
-func configOf(run advice.Run) string {
-	strategy := map[string]route.Strategy{"least_outstanding": route.LeastOutstandingRequests, "random": route.Random}
+func configOf(run advice.Run, routers int) string {
+	var b strings.Builder
+	strategy := map[string]route.Strategy{"least_outstanding": route.LeastOutstandingRequests, "random": route.Random, "kv_aware": route.KVAware}
 	if s, ok := strategy[run.Setting]; ok {
-		return fmt.Sprintf("routingConfig:\n  routingStrategy: %s\n", s)
+		fmt.Fprintf(&b, "routingConfig:\n  routingStrategy: %s\n", s)
+	} else {
+		length, threshold := strings.TrimPrefix(run.Setting, "prefix:"), auto
+		if run.Threshold > 0 {
+			threshold = strconv.Itoa(run.Threshold)
+		}
+		fmt.Fprintf(&b, "routingConfig:\n  routingStrategy: %s\n  prefixAwareRoutingConfig:\n    prefixLength: %s\n    concurrencyThreshold: %s\n",
+			route.PrefixAware, length, threshold)
 	}
-	length, threshold := strings.TrimPrefix(run.Setting, "prefix:"), "auto"
-	if run.Threshold > 0 {
-		threshold = strconv.Itoa(run.Threshold)
+	if routers > 1 {
+		fmt.Fprintf(&b, "routers: %d\n", routers)
 	}
-	return fmt.Sprintf("routingConfig:\n  routingStrategy: %s\n  prefixAwareRoutingConfig:\n    prefixLength: %s\n    concurrencyThreshold: %s\n",
-		route.PrefixAware, length, threshold)
+	return b.String()
 }
 
 // Below these a trace says little of tomorrow.

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/warmpath/warmpath/internal/config"
+	"github.com/warmpath/warmpath/internal/trace"
 )
 
 // TestAdvise pins what is said about traces. Rewrite with -rewrite.
@@ -72,6 +74,11 @@ func checkAdvice(t *testing.T, args []string) {
 		strategy = config.Random
 	case "least_outstanding":
 		strategy = config.LeastOutstandingRequests
+	case "kv_aware":
+		strategy = config.KVAware
+	}
+	if c.Routers != v.Routers {
+		t.Errorf("%d routers, the block says %d", v.Routers, c.Routers)
 	}
 	if c.RoutingConfig.RoutingStrategy != strategy || int(c.RoutingConfig.PrefixAware.ConcurrencyThreshold) != v.Advised.Threshold {
 		t.Errorf("%+v is advised, the block says %+v", v.Advised, c.RoutingConfig)
@@ -172,6 +179,8 @@ func TestAdviseRefuses(t *testing.T) {
 		"-trace no-such-file":      "no-such-file",
 		"-trace x -today best":     `--today "best"`,
 		"-trace x -today prefix:1": "N of 1024..65536",
+		"-trace x -routers 0":      "--routers 0: want 1..100",
+		"-trace x -routers 101":    "--routers 101: want 1..100",
 		"-trace x -replicas 0":     "--replicas 0: want 1..1000",
 		"-trace x -speed 0":        "--speed 0",
 		"-trace x -model gpt":      `--model "gpt"`,
@@ -180,6 +189,26 @@ func TestAdviseRefuses(t *testing.T) {
 		err := advise(strings.Fields(args), new(bytes.Buffer), new(bytes.Buffer))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q in it", args, err, want)
+		}
+	}
+}
+
+// What is said to be missing is what is missing.
+func TestSmallTrace(t *testing.T) {
+	const few, short = "800 requests or more", "10 minutes or longer"
+	for _, c := range []struct {
+		requests   int
+		span       time.Duration
+		few, brief bool
+	}{
+		{800, shortTrace, false, false},
+		{799, shortTrace, true, false},
+		{800, shortTrace - 1, false, true},
+		{799, shortTrace - 1, true, true},
+	} {
+		got := smallTrace(trace.Stats{Requests: c.requests, Span: c.span}, 800)
+		if strings.Contains(got, few) != c.few || strings.Contains(got, short) != c.brief || (got == "") == (c.few || c.brief) {
+			t.Errorf("%d requests in %v: %q", c.requests, c.span, got)
 		}
 	}
 }

@@ -20,6 +20,7 @@ type advised struct {
 	Speed       float64  `json:"speed"`
 	Model       string   `json:"model"`
 	Replicas    int      `json:"replicas"`
+	Routers     int      `json:"routers"`
 	CacheTokens int      `json:"cache_tokens"`
 	Notes       []string `json:"notes,omitempty"`
 	// Shared is the part of the input that one cache without a bound would have,
@@ -70,6 +71,7 @@ func (s settingResult) words() string {
 		"round_robin":       "one replica after the other",
 		"random":            "RANDOM",
 		"least_outstanding": "LEAST_OUTSTANDING_REQUESTS",
+		"kv_aware":          "KV_AWARE",
 		"auto":              "PREFIX_AWARE, prefixLength auto",
 	}[s.Setting]
 	if fixed {
@@ -83,8 +85,8 @@ func (s settingResult) words() string {
 
 func (v *advised) print(w io.Writer) error {
 	p := &page{w: w}
-	p.line("%s: %d requests in %s, on %d simulated replicas (%s, %d tokens of cache each), at %.4g times the speed of the trace.",
-		v.Trace, v.Requests, spanWords(time.Duration(v.Span*float64(time.Second))), v.Replicas, v.Model, v.CacheTokens, v.Speed)
+	p.line("%s: %d requests in %s, on %d simulated replicas (%s, %d tokens of cache each)%s, at %.4g times the speed of the trace.",
+		v.Trace, v.Requests, spanWords(time.Duration(v.Span*float64(time.Second))), v.Replicas, v.Model, v.CacheTokens, routersWords(v.Routers), v.Speed)
 	p.line("%.1f %% of the input is what an earlier prompt began with; about %s tokens hold all of it.", 100*v.Shared, millions(v.Distinct))
 	for _, n := range v.Notes {
 		p.line("note: %s", n)
@@ -205,6 +207,14 @@ func replicas(n int) string {
 		return "1 replica"
 	}
 	return fmt.Sprintf("%d replicas", n)
+}
+
+// routersWords says how many there are, if that is worth a word.
+func routersWords(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" behind %d routers", n)
 }
 
 func milliseconds(ms float64) string {

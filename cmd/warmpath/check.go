@@ -65,8 +65,8 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 		return "", nil, err
 	}
 	warnings, err = checkTransport(path, c)
-	if _, saltErr := saltOf(c.Recording, path); saltErr != nil {
-		err = errors.Join(err, fmt.Errorf("%s: recording.saltFile: %w", path, saltErr))
+	if _, recordingErr := recordingSetup(c.Recording, path); recordingErr != nil {
+		err = errors.Join(err, fmt.Errorf("%s: %w", path, recordingErr))
 	}
 	if err != nil {
 		return "", warnings, err

@@ -130,14 +130,15 @@ func readBody(file string, stdin io.Reader) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// explainer decides as a server would that has no load.
+// explainer decides as a server would that has no load and knows of no request
+// before.
 type explainer struct {
 	options      explainOptions
 	policy       route.Policy
 	tenantHeader string
 	inflate      int64
 	bodyLimit    int64
-	table        *route.Table
+	set          fleet.Set
 }
 
 func newExplainer(o explainOptions) (*explainer, error) {
@@ -162,8 +163,7 @@ func newExplainer(o explainOptions) (*explainer, error) {
 	}
 	return &explainer{
 		options: o, policy: p, tenantHeader: c.Tenant.Header, inflate: c.Limits.InflateBytes,
-		bodyLimit: c.Limits.RequestBodyBytes,
-		table:     route.NewTable(set, p, load.NewTracker()),
+		bodyLimit: c.Limits.RequestBodyBytes, set: set,
 	}, nil
 }
 
@@ -237,10 +237,12 @@ func (e *explainer) scan(s *prefix.Scanner, head prefix.Head, body []byte, unrea
 	return s.Finish(true)
 }
 
-// decide fills in what a server without load would choose.
+// decide fills in what a server would choose.
 func (e *explainer) decide(x *explanation, result prefix.Result) {
 	keyed := result.Kind != prefix.None
-	decision, slot := e.table.Pick(route.Request{Key: result.Key, Keyed: keyed, Levels: result.Levels, Chars: result.Chars})
+	// A table of its own for each body: a table remembers what it has decided.
+	table := route.NewTable(e.set, e.policy, load.NewTracker())
+	decision, slot := table.Pick(route.Request{Key: result.Key, Keyed: keyed, Levels: result.Levels, Chars: result.Chars})
 	slot.Release()
 	x.Reason = decision.Reason.String()
 	if keyed {
@@ -249,7 +251,9 @@ func (e *explainer) decide(x *explanation, result prefix.Result) {
 			key, x.Depth = decision.Key, decision.Depth
 		}
 		x.Key = fmt.Sprintf("%016x", key)
-		x.Homes = e.table.Order(key)
+		if e.policy.Strategy != route.KVAware { // which has no homes
+			x.Homes = table.Order(key)
+		}
 		x.Chosen = decision.Chosen
 	} else if decision.Reason == route.NoEndpoints {
 		x.Reason = route.NoKey.String()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // explanation is the JSON of one body.
@@ -38,14 +40,23 @@ func printJSON(w io.Writer, bodies []explanation) error {
 	if len(bodies) == 1 {
 		return encoder.Encode(bodies[0])
 	}
+	var same *bool
+	if bodies[0].byKey() {
+		same = new(sameKey(bodies))
+	}
 	return encoder.Encode(struct {
-		Bodies  []explanation `json:"bodies"`
-		SameKey bool          `json:"same_key"`
+		Bodies []explanation `json:"bodies"`
+		// SameKey is not there under KV_AWARE, where the key of the whole text
+		// decides nothing.
+		SameKey *bool `json:"same_key,omitempty"`
 		// PartAt is the first character, counted from 1, in which the texts
 		// differ; 0 if they do not.
 		PartAt int `json:"texts_part_at"`
-	}{bodies, sameKey(bodies), partAt(bodies[0].whole, bodies[1].whole)})
+	}{bodies, same, partAt(bodies[0].whole, bodies[1].whole)})
 }
+
+// byKey tells strategies under which bodies of one key belong together.
+func (x explanation) byKey() bool { return x.Strategy != route.KVAware.String() }
 
 func sameKey(bodies []explanation) bool {
 	return bodies[0].Key != "" && bodies[0].Key == bodies[1].Key
@@ -88,6 +99,8 @@ func (x explanation) words(b *strings.Builder) {
 	switch what := map[string]string{"raw": "bytes", "text": "characters of text"}[x.Kind]; {
 	case what == "":
 		line("key", "none: no prompt text was found")
+	case !x.byKey(): // the prefix length plays no part
+		line("key", "%s of %d %s", x.Key, x.TextChars, what)
 	case x.PrefixLength == auto && x.Depth < x.TextChars:
 		line("key", "%s of the first %d of %d %s (auto; deeper in a server that knows this beginning to be hot)", x.Key, x.Depth, x.TextChars, what)
 	case x.PrefixLength == auto:
@@ -117,6 +130,10 @@ func difference(bodies []explanation) string {
 		b.WriteString("the texts are the same")
 	} else {
 		fmt.Fprintf(&b, "the texts part at character %d", at)
+	}
+	if !bodies[0].byKey() {
+		b.WriteString("\n")
+		return b.String()
 	}
 	if sameKey(bodies) {
 		b.WriteString("; the keys are the same")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/warmpath/warmpath/internal/config"
@@ -13,9 +14,9 @@ func (p *program) newRecorder() error {
 	if c.Folder == "" {
 		return nil
 	}
-	salt, err := saltOf(c, p.path)
+	salt, err := recordingSetup(c, p.path)
 	if err != nil {
-		return usageError{fmt.Errorf("recording.saltFile: %w", err)}
+		return usageError{err}
 	}
 	for _, why := range recording.Reasons() {
 		p.metrics.Unrecorded.WithLabelValues(string(why)) // 0 can be seen, too
@@ -37,12 +38,23 @@ func (p *program) newRecorder() error {
 	return nil
 }
 
-// saltOf reads the salt that the configuration names, or makes one up.
-func saltOf(c config.Recording, configPath string) (recording.Salt, error) {
-	if path := c.SaltPath(configPath); path != "" {
-		return recording.ReadSalt(path)
+// recordingSetup returns the salt that the configuration names, or one that is made
+// up, and an error for all that keeps requests from being recorded.
+func recordingSetup(c config.Recording, configPath string) (recording.Salt, error) {
+	var problems []error
+	if c.Folder != "" {
+		if err := recording.CheckFolder(c.FolderPath(configPath)); err != nil {
+			problems = append(problems, fmt.Errorf("recording.folder: %w", err))
+		}
 	}
-	return recording.NewSalt(), nil
+	salt := recording.NewSalt()
+	if path := c.SaltPath(configPath); path != "" {
+		var err error
+		if salt, err = recording.ReadSalt(path); err != nil {
+			problems = append(problems, fmt.Errorf("recording.saltFile: %w", err))
+		}
+	}
+	return salt, errors.Join(problems...)
 }
 
 // stopRecording writes what has ended.

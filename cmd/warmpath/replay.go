@@ -22,6 +22,13 @@ type replayOptions struct {
 	json                  bool
 }
 
+// Bounds of a simulation: its routers, and how much faster than in the trace
+// requests may arrive.
+const (
+	mostRouters = 100
+	mostSpeed   = 1e9
+)
+
 var engines = map[string]func() engine.Params{
 	"llama-70b": engine.Llama70B, "llama-8b": engine.Llama8B, "qwen-32b": engine.Qwen32B, "llama-8b-l4": engine.Llama8BOnL4,
 }
@@ -47,8 +54,8 @@ func (o *replayOptions) engine() (p engine.Params, err error) {
 		return p, fmt.Errorf("--model %q: want llama-70b, llama-8b, llama-8b-l4 or qwen-32b", o.model)
 	case o.replicas < 1 || o.replicas > 1000:
 		return p, fmt.Errorf("--replicas %d: want 1..1000", o.replicas)
-	case !(o.speed >= 1e-6 && o.speed <= 1e9): // nor NaN
-		return p, fmt.Errorf("--speed %v: want 0.000001..1000000000", o.speed)
+	case !(o.speed >= 1e-6 && o.speed <= mostSpeed): // nor NaN
+		return p, fmt.Errorf("--speed %v: want 0.000001..%.0f", o.speed, mostSpeed)
 	case o.cacheTokens != 0 && o.cacheTokens < sim.ChunkTokens:
 		return p, fmt.Errorf("--cache-tokens %d: want %d or more", o.cacheTokens, sim.ChunkTokens)
 	}

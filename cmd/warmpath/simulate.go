@@ -87,8 +87,8 @@ func (o simulateOptions) check() (s simulation, err error) {
 	}
 	for _, word := range strings.Split(o.routers, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
-		if err != nil || n < 1 || n > 100 {
-			return s, fmt.Errorf("--routers %q: want numbers of 1..100", o.routers)
+		if err != nil || n < 1 || n > mostRouters {
+			return s, fmt.Errorf("--routers %q: want numbers of 1..%d", o.routers, mostRouters)
 		}
 		s.routers = append(s.routers, n)
 	}

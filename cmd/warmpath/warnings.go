@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/internal/advice"
@@ -24,9 +25,8 @@ func (a *adviser) warnings(stats trace.Stats, prompts []advice.Prompt, texts *ad
 	add := func(kind, format string, args ...any) {
 		list = append(list, warning{kind, fmt.Sprintf(format, args...)})
 	}
-	if n := a.options.replicas * fewRequests; stats.Requests < n || stats.Span < shortTrace {
-		add(tooSmall, "The trace is too small to conclude from: %d requests in %s. Record %d or more, and %s or longer, at the time of day that matters.",
-			stats.Requests, spanWords(stats.Span), n, spanWords(shortTrace))
+	if text := smallTrace(stats, a.options.replicas*fewRequests); text != "" {
+		add(tooSmall, "%s", text)
 	}
 	if ratio := a.replay.trace.SampleRatio; ratio < 1 {
 		add("sampled", "The trace has %.3g %% of the requests there were. They were replayed %.3g times as fast, so that the replicas have all of the load; "+
@@ -36,6 +36,23 @@ func (a *adviser) warnings(stats trace.Stats, prompts []advice.Prompt, texts *ad
 	a.warnOfLoad(stats, add)
 	a.warnOfPrompts(prompts, texts, add)
 	return list
+}
+
+// smallTrace says what a trace lacks to conclude from, "" if nothing. requests is
+// how many it should have.
+func smallTrace(stats trace.Stats, requests int) string {
+	var missing []string
+	if stats.Requests < requests {
+		missing = append(missing, fmt.Sprintf("%d requests or more", requests))
+	}
+	if stats.Span < shortTrace {
+		missing = append(missing, spanWords(shortTrace)+" or longer")
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("The trace is too small to conclude from: %d requests in %s. Record %s, at the time of day that matters.",
+		stats.Requests, spanWords(stats.Span), strings.Join(missing, ", and "))
 }
 
 func (a *adviser) warnOfLoad(stats trace.Stats, add func(kind, format string, args ...any)) {
@@ -49,7 +66,7 @@ func (a *adviser) warnOfLoad(stats trace.Stats, add func(kind, format string, ar
 		add("one_cache", "Where requests go does not matter: chosen at random they hit as much and are as fast. Each replica's cache holds what comes again.")
 	}
 	if advice.Quiet(a.chosen, a.slow) {
-		add("quiet", "Nothing waits at this rate: with a tenth of the load the times are the same. --speed 10 shows a busier day.")
+		add("quiet", "Nothing waits at this rate: with a tenth of the load the times are the same. --speed %.4g shows a busier day.", min(10*a.options.speed, mostSpeed))
 	}
 }
 

@@ -69,6 +69,12 @@ func TestKeepAndBound(t *testing.T) {
 			t.Errorf("%+v beats %+v: %t", c.other, auto, got)
 		}
 	}
+	fast, faster := run("fast", .6, 85), run("faster", .6, 80)
+	for _, others := range [][]Run{{fast, faster}, {faster, fast}} {
+		if got := Bounded(auto, others); got.Setting != "faster" {
+			t.Errorf("of %v %s is taken", others, got.Setting)
+		}
+	}
 	if !Quiet(run("", 0, 110), run("", 0, 100)) || Quiet(run("", 0, 112), run("", 0, 100)) {
 		t.Error("what is quiet")
 	}
@@ -90,6 +96,8 @@ func TestSmallest(t *testing.T) {
 		{[]Run{fleet(2, .4, 900), fleet(4, .6, 100)}, 4, false},
 		{[]Run{fleet(2, .4, 900), fleet(4, .6, 100), fleet(8, .5, 130)}, 4, true},
 		{[]Run{fleet(8, .29, 960), fleet(12, .26, 810), fleet(16, .25, 770), fleet(32, .24, 710)}, 12, true},
+		{[]Run{fleet(2, .58, 100), fleet(4, .7, 100), fleet(8, .5, 100)}, 4, true}, // not the largest hits most
+		{[]Run{fleet(2, .6, 130), fleet(4, .6, 100), fleet(8, .6, 110)}, 4, true},  // nor is it the fastest
 		{[]Run{fleet(1, 0, 0)}, 1, false},
 	} {
 		if got, enough := Smallest(c.fleets); got.Replicas != c.want || enough != c.enough {

@@ -28,6 +28,8 @@ func TestLoners(t *testing.T) {
 		"all differ":               {prompts(200, 8, 200, 0), true, false},
 		"of few clients":           {prompts(200, 8, 200, 10), true, true},
 		"each by another client":   {prompts(200, 8, 200, 200), true, false},
+		"of clients with three":    {prompts(201, 8, 201, 67), true, true},
+		"of clients with fewer":    {prompts(201, 8, 201, 68), true, false},
 		"some come again":          {prompts(200, 8, 150, 0), false, false},
 		"all begin alike":          {prompts(200, 8, 1, 0), false, false},
 		"few":                      {prompts(99, 8, 99, 0), false, false},

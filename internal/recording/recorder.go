@@ -54,7 +54,8 @@ type Options struct {
 	Files     int
 	Salt      Salt
 	// Written is told how many records were written, Dropped why how many were not.
-	// Failing is told of the first error of writing, and of nil when it works again.
+	// Failing is told of the first error of writing, and of nil when it works again
+	// and nothing has failed for a minute.
 	// Dropped is called concurrently.
 	Written func(n int)
 	Dropped func(why Reason, n int)

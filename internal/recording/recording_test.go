@@ -2,7 +2,6 @@ package recording
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -236,7 +235,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := New(c.options(folder))
-	w := &writer{recorder: r, files: files{folder: folder, bytes: 1 << 20, keep: 3}}
+	w := &writer{recorder: r, files: filesOf(r.options)}
 	const requests = 4000
 	for i := range requests {
 		r.Begin(beginning(fmt.Sprint(i), 20_000)).End(answeredAfter(time.Duration(i) * time.Millisecond))
@@ -264,73 +263,6 @@ func TestRotation(t *testing.T) {
 	}
 	if _, err := os.Stat(stranger); err != nil {
 		t.Error(err)
-	}
-}
-
-// A folder that cannot be written is told of once, and so is its return; nothing
-// is waited for.
-func TestUnwritable(t *testing.T) {
-	folder, c := filepath.Join(t.TempDir(), "folder"), new(counts)
-	if err := os.WriteFile(folder, nil, 0o600); err != nil { // a file stands in the way
-		t.Fatal(err)
-	}
-	r := New(c.options(folder))
-	w := &writer{recorder: r, files: files{folder: folder, bytes: 1 << 20, keep: 3}}
-	send := func() {
-		r.Begin(beginning("a", 500)).End(answeredAfter(time.Second))
-		w.add(<-r.queue)
-		w.flush()
-	}
-	send()
-	send()
-	if err := os.Remove(folder); err != nil {
-		t.Fatal(err)
-	}
-	send()
-	if err := os.RemoveAll(folder); err != nil { // somebody cleans up while the file is open
-		t.Fatal(err)
-	}
-	send()
-	w.finish()
-	if len(c.failing) != 2 || c.failing[0] == nil || c.failing[1] != nil || c.dropped[Write] != 2 || c.written != 2 {
-		t.Errorf("%+v", c)
-	}
-	if got, err := trace.Open(folder, "mooncake", trace.Options{}); err != nil || len(got.Requests) != 1 {
-		t.Errorf("%d requests, %v", len(got.Requests), err)
-	}
-}
-
-// full is a file on a disk that has room for so many bytes.
-type full struct {
-	*os.File
-	room int
-}
-
-func (f *full) Write(p []byte) (int, error) {
-	if len(p) <= f.room {
-		f.room -= len(p)
-		return f.File.Write(p)
-	}
-	n, _ := f.File.Write(p[:f.room])
-	return n, errors.New("no space left")
-}
-
-// A file on a full disk has whole lines only.
-func TestNoPartOfALine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f")
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &files{folder: filepath.Dir(path), bytes: 1 << 20, keep: 3, file: &full{file, 9}}
-	if err := f.write([]byte("whole\n")); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.write([]byte("lost\n")); err == nil || !strings.Contains(err.Error(), "no space left") || f.file != nil {
-		t.Errorf("%v", err)
-	}
-	if got, err := os.ReadFile(path); err != nil || string(got) != "whole\n" {
-		t.Errorf("%q, %v", got, err)
 	}
 }
 
@@ -365,6 +297,45 @@ func TestBounds(t *testing.T) {
 	}
 	if held := r.held.Load(); held != 0 {
 		t.Errorf("%d hashes are still held", held)
+	}
+}
+
+// Others stand for a request that is not recorded, but for one that had no answer:
+// that was no load.
+func TestStandsFor(t *testing.T) {
+	o := new(counts).options(t.TempDir())
+	o.Ratio = 0.5
+	sampled, other := uint64(0), uint64(0)
+	for New(o).Sampled(sampled) == 0 {
+		sampled++
+	}
+	for New(o).Sampled(other) != 0 {
+		other++
+	}
+	for name, c := range map[string]struct {
+		drop func(r *Recorder, b extproc.Beginning)
+		want int
+	}{
+		"unanswered": {func(r *Recorder, b extproc.Beginning) { r.Begin(b).End(extproc.Outcome{}) }, 5},
+		"queue": {func(r *Recorder, b extproc.Beginning) {
+			r.queue = nil // it takes nothing
+			r.Begin(b).End(answeredAfter(time.Second))
+		}, 6},
+		"memory": {func(r *Recorder, b extproc.Beginning) {
+			r.held.Store(maxHeld)
+			r.Begin(b)
+		}, 6},
+	} {
+		r := New(o)
+		for range 4 {
+			r.Sampled(other)
+		}
+		b := beginning("a", 500)
+		b.StandsFor = r.Sampled(sampled)
+		c.drop(r, b)
+		if got := r.Sampled(sampled); b.StandsFor != 5 || got != c.want {
+			t.Errorf("%s: one that stands for %d is dropped, the next stands for %d, want %d", name, b.StandsFor, got, c.want)
+		}
 	}
 }
 

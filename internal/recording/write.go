@@ -9,6 +9,9 @@ const (
 	// flushBytes is how much is collected before it is written, flushEvery how long.
 	flushBytes = 64 << 10
 	flushEvery = time.Second
+	// calmFor is how long nothing must have failed for writing to be said to work
+	// again: on a disk that is nearly full every other write may fail.
+	calmFor = time.Minute
 )
 
 // writer turns entries into lines, and lines into files. It belongs to one
@@ -20,13 +23,14 @@ type writer struct {
 	lines    []byte // whole ones
 	count    int    // of the lines
 	failing  bool
+	failed   time.Time // when the last write failed
 }
 
 // write is the recorder's goroutine.
 func (r *Recorder) write() {
 	w := &writer{
 		recorder: r, salt: r.options.Salt.id(),
-		files: files{folder: r.options.Folder, bytes: r.options.FileBytes, keep: r.options.Files},
+		files: filesOf(r.options),
 	}
 	ticker := time.NewTicker(flushEvery)
 	defer ticker.Stop()
@@ -78,11 +82,20 @@ func (w *writer) flush() {
 	} else {
 		o.Written(w.count)
 	}
-	if failing := err != nil; failing != w.failing {
-		w.failing = failing
-		o.Failing(err)
-	}
+	w.tell(err)
 	w.lines, w.count = w.lines[:0], 0
+}
+
+// tell tells of a change between writes that fail and writes that work.
+func (w *writer) tell(err error) {
+	if err != nil {
+		w.failed = time.Now()
+	}
+	failing := err != nil || w.failing && time.Since(w.failed) < calmFor
+	if failing != w.failing {
+		w.failing = failing
+		w.recorder.options.Failing(err)
+	}
 }
 
 // append appends an entry as a line of the mooncake format.
