@@ -77,9 +77,11 @@ var description = regexp.MustCompile(`fqName: "(warmpath_[a-z_]+)".*variableLabe
 func registered(t *testing.T) map[string]string {
 	t.Helper()
 	descriptions := make(chan *prometheus.Desc)
+	m := telemetry.NewMetrics(load.NewTracker())
+	m.CountRefused(func() int64 { return 0 })
 	go func() {
 		defer close(descriptions)
-		telemetry.NewMetrics(load.NewTracker()).Registry().Describe(descriptions)
+		m.Registry().Describe(descriptions)
 	}()
 	metrics := make(map[string]string)
 	for d := range descriptions {
