@@ -158,13 +158,21 @@ func (s *Stack) EnvoyAdmin(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, "http://"+s.ports.envoyAdmin+path)
 }
 
+// EnvoyCommand has Envoy's admin interface do something.
+func (s *Stack) EnvoyCommand(ctx context.Context, path string) error {
+	_, err := ask(ctx, http.MethodPost, "http://"+s.ports.envoyAdmin+path)
+	return err
+}
+
 func expectOK(ctx context.Context, url string) error {
 	_, err := get(ctx, url)
 	return err
 }
 
-func get(ctx context.Context, url string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+func get(ctx context.Context, url string) ([]byte, error) { return ask(ctx, http.MethodGet, url) }
+
+func ask(ctx context.Context, method, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +186,7 @@ func get(ctx context.Context, url string) ([]byte, error) {
 		return nil, err
 	}
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("GET %s: %s: %.200s", url, response.Status, body)
+		return nil, fmt.Errorf("%s %s: %s: %.200s", method, url, response.Status, body)
 	}
 	return body, nil
 }
