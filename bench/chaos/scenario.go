@@ -63,7 +63,7 @@ func bounded(c stack.Config) bool { return c.Strategy == "PREFIX_AWARE" || c.Str
 
 // configure completes a strategy's configuration.
 func (s *system) configure(sc *scenario, c stack.Config) stack.Config {
-	c.ConcurrencyThreshold, c.Extra = bound, s.health
+	c.ConcurrencyThreshold, c.DrainTimeout, c.Extra = bound, 4*time.Second, s.health
 	if sc.recording {
 		c.Extra += fmt.Sprintf("\nrecording: {folder: %q}", s.folder())
 	}

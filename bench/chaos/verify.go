@@ -41,6 +41,9 @@ func (r *round) ownCounts(ctx context.Context) (passed, missed int, err error) {
 
 // judge books how a request ended.
 func (r *round) judge(q *traffic.Sent, result *row) {
+	if q.Outcome == traffic.Refused && within(q, r.cuts) {
+		return // nothing was sent: a balancer would have asked another Envoy
+	}
 	result.Requests++
 	if !q.Failed() {
 		return
@@ -85,8 +88,8 @@ func (r *round) arrived(byID map[string]*traffic.Sent, result *row) {
 func (r *round) routed(byID map[string]*traffic.Sent, passed, missed int, result *row) {
 	own := 0 // chosen by Envoy although nothing disturbed warmpath
 	for _, q := range byID {
-		if q.Replica == "" {
-			continue
+		if q.Status == 0 {
+			continue // nobody could tell
 		}
 		switch {
 		case len(q.Choices) == 0:
@@ -94,8 +97,8 @@ func (r *round) routed(byID map[string]*traffic.Sent, passed, missed int, result
 			if !within(q, r.windows) {
 				own++
 			}
-		case q.Attempts < 1 || q.Attempts > len(q.Choices): // those named are used up
-		case q.Choices[q.Attempts-1] != q.Replica:
+		case q.Replica == "", q.Attempts > len(q.Choices): // nobody answered, or those named are used up
+		case q.Attempts < 1, q.Choices[q.Attempts-1] != q.Replica:
 			result.Misrouted++
 			result.note("%s, %s: attempt %d of %v at %s", r.config.Strategy, q.Form.Name, q.Attempts, q.Choices, q.Replica)
 		}

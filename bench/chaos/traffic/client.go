@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/warmpath/warmpath/bench/load"
@@ -38,6 +39,9 @@ func Reveal(bootstrap []byte) ([]byte, error) {
 
 // longestWait is when a client without patience of its own gives up.
 const longestWait = 30 * time.Second
+
+// backOff is when a client tries again that was refused.
+const backOff = 50 * time.Millisecond
 
 // newClient returns a client with connections of its own.
 func newClient(http2 bool) *http.Client {
@@ -67,6 +71,9 @@ func (t *Traffic) send(ctx context.Context, client *http.Client, q *Sent, r load
 	}
 	q.Ended = time.Now()
 	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		q.Outcome = Refused
+		_ = sleep(ctx, backOff)
 	case errors.Is(err, context.DeadlineExceeded) && q.Form.Patience > 0:
 		q.Outcome = Left
 	case err != nil && q.Status == http.StatusOK:

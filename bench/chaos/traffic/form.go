@@ -38,6 +38,8 @@ const (
 	Cut = "cut"
 	// Left is that of a client whose patience was over.
 	Left = "left"
+	// Refused is that of a client whose connection was refused: nothing was sent.
+	Refused = "refused"
 )
 
 // Teapot asks the replica for status 418, which spares it the work for a large
