@@ -31,7 +31,7 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
-# Of bench and bench-sagemaker: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+# Of bench, bench-sagemaker, chaos and soak: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
@@ -94,6 +94,16 @@ bench-peers: ## The same beside other routers that know prefixes, installed from
 bench-sagemaker: build ## Repeat SageMaker's published experiment in about ten minutes (ARGS=-short: seconds)
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/sagemaker ./bench/sagemaker; \
 	  exec bin/sagemaker -envoy "$$envoy" -warmpath bin/warmpath -json bin/sagemaker.json $(ARGS)
+
+.PHONY: chaos
+chaos: build ## Let everything fail while requests run, and count what is lost: 20 minutes (ARGS=-short: seconds)
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/chaos ./bench/chaos; \
+	  exec bin/chaos -envoy "$$envoy" -warmpath bin/warmpath -json bin/chaos.json $(ARGS)
+
+.PHONY: soak
+soak: build ## Random faults for 15 minutes, and look for what grows (ARGS='-soak 8h -seed 2')
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/chaos ./bench/chaos; \
+	  exec bin/chaos -envoy "$$envoy" -warmpath bin/warmpath -json bin/soak.json -soak 15m -requests 0 $(ARGS)
 
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)

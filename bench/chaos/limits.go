@@ -13,7 +13,7 @@ func limitScenarios() []scenario {
 	return []scenario{
 		{name: "no file descriptors left", lasting: true, act: exhaustFiles},
 		{name: "recorder cannot write", recording: true, act: blockRecorder},
-		{name: "strategy switched", lasting: true, brief: true, act: switchStrategies},
+		{name: "strategy switched", lasting: true, act: switchStrategies},
 	}
 }
 

@@ -14,11 +14,11 @@ import (
 // membershipScenarios are those in which the membership changes.
 func membershipScenarios() []scenario {
 	return []scenario{
-		{name: "endpoints added and removed", lasting: true, brief: true, act: addAndRemove},
+		{name: "endpoints added and removed", lasting: true, act: addAndRemove},
 		{name: "endpoints drained", lasting: true, act: drain},
 		{name: "membership flaps", lasting: true, act: flap},
 		{name: "endpoints listed twice", lasting: true, act: duplicate},
-		{name: "membership file half written", lasting: true, brief: true, act: halfWritten},
+		{name: "membership file half written", lasting: true, act: halfWritten},
 		{name: "bad membership files", lasting: true, act: badFiles},
 		{name: "membership emptied", lasting: true, act: emptied, excuse: nobodyThere},
 	}

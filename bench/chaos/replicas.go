@@ -25,7 +25,7 @@ func replicaScenarios() []scenario {
 		{name: "replica resets connections", lasting: true, attempts: 3, act: faulty(replica.Fault{Kind: replica.Reset, Health: true}, 1500), excuse: notRetried},
 		{name: "replica answers 503", lasting: true, act: faulty(replica.Fault{Kind: replica.Unavailable, Health: true}, 1500), excuse: unavailable},
 		{
-			name: "resets before and in the response", lasting: true, brief: true, attempts: 3, act: calm,
+			name: "resets before and in the response", lasting: true, attempts: 3, act: calm,
 			clients: []traffic.Group{{Clients: 2, Rate: 8, Forms: []traffic.Form{
 				// The two other choices of the decision are tried too.
 				reset("reset before", false, "before", "503"),

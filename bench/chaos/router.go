@@ -15,7 +15,7 @@ func routerScenarios() []scenario {
 		{name: "router frozen", lasting: true, act: freezeRouter},
 		{name: "router stutters", lasting: true, act: stutter},
 		{name: "router restarted in a loop", act: restartLoop},
-		{name: "router slow", lasting: true, brief: true, act: slowRouter},
+		{name: "router slow", lasting: true, act: slowRouter},
 		{name: "router's connections cut", lasting: true, act: cutDecisions},
 	}
 }

@@ -291,8 +291,20 @@ func TestUnwritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	send()
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(folder, nil, 0o600); err != nil { // and puts something else there
+		t.Fatal(err)
+	}
+	send()
+	if err := os.Remove(folder); err != nil {
+		t.Fatal(err)
+	}
+	send()
 	w.finish()
-	if len(c.failing) != 2 || c.failing[0] == nil || c.failing[1] != nil || c.dropped[Write] != 2 || c.written != 2 {
+	if len(c.failing) != 4 || c.failing[0] == nil || c.failing[1] != nil || c.failing[2] == nil || c.failing[3] != nil ||
+		c.dropped[Write] != 3 || c.written != 3 {
 		t.Errorf("%+v", c)
 	}
 	if got, err := trace.Open(folder, "mooncake", trace.Options{}); err != nil || len(got.Requests) != 1 {

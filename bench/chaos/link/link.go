@@ -131,7 +131,8 @@ func (l *Link) forward(from, to net.Conn) {
 	writing.Go(func() {
 		for p := range pieces {
 			if wait := time.Until(p.due); wait > 0 {
-				<-time.After(wait)
+				timer := time.NewTimer(wait)
+				<-timer.C
 			}
 			if _, err := to.Write(p.data); err != nil {
 				reset(from)
