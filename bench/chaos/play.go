@@ -64,13 +64,16 @@ func (s *system) play(ctx context.Context, sc *scenario, config stack.Config, nu
 		func() error { return r.pause(ctx, p.duration-time.Since(begin)) },
 	)
 	r.traffic.Stop()
-	if err == nil {
-		err = r.bursts(ctx)
-	}
 	if err != nil {
 		return row{}, err
 	}
-	return r.verify(ctx, before)
+	still := r.bursts(ctx)
+	result, err := r.verify(ctx, before)
+	if still != nil {
+		result.Leaked++
+		result.note("%s, a burst: %v", config.Strategy, still)
+	}
+	return result, err
 }
 
 // begin takes the figures before a round.

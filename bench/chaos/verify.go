@@ -128,13 +128,14 @@ const patience = 10 * time.Second
 
 // left looks for what has been left behind.
 func (r *round) left(ctx context.Context, before vitals, result *row) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	for _, check := range []func(context.Context) error{
 		r.stack.AwaitRest, r.stack.AwaitTruth, r.stack.AwaitEnvoyRest,
 		func(ctx context.Context) error { return r.backTo(ctx, before) },
 	} {
-		if err := check(ctx); err != nil {
+		waiting, cancel := context.WithTimeout(ctx, patience)
+		err := check(waiting)
+		cancel()
+		if err != nil {
 			result.Leaked++
 			result.note("%s: %v", r.config.Strategy, err)
 		}
