@@ -105,7 +105,9 @@ func (s *system) whole(ctx context.Context) error {
 			return s.stack.Await(ctx, "all endpoints in Envoy", func() error { return s.stack.EnvoyKnows(ctx, replicas) })
 		},
 		func() error { return s.stack.AwaitSteering(ctx) },
-		func() error { return s.stack.Await(ctx, "all endpoints to be healthy", func() error { return s.healthy(ctx) }) },
+		func() error {
+			return s.stack.Await(ctx, "all endpoints to be healthy", func() error { return s.healthy(ctx) })
+		},
 	)
 }
 
