@@ -23,8 +23,11 @@ func TestReloadUnderLoad(t *testing.T) {
 	open, _ := holdOpen(t, s, chat(strings.Repeat("A stream across all changes. ", 60), "q", true), 6)
 	for change := range 50 {
 		config := []stack.Config{
-			{Strategy: "LEAST_OUTSTANDING_REQUESTS"}, prefixAware(1 + change), {Strategy: "RANDOM"},
-			{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength}, {Strategy: "KV_AWARE"},
+			{Strategy: "LEAST_OUTSTANDING_REQUESTS"},
+			prefixAware(1 + change),
+			{Strategy: "RANDOM"},
+			{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength},
+			{Strategy: "KV_AWARE"},
 		}[change%5]
 		before, err := s.Status(t.Context())
 		if err != nil {

@@ -28,8 +28,11 @@ func TestDeadEndpointFailsNoRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, config := range []stack.Config{
-		{Strategy: "LEAST_OUTSTANDING_REQUESTS"}, prefixAware(0), {Strategy: "RANDOM"},
-		{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength}, {Strategy: "KV_AWARE"},
+		{Strategy: "LEAST_OUTSTANDING_REQUESTS"},
+		prefixAware(0),
+		{Strategy: "RANDOM"},
+		{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength},
+		{Strategy: "KV_AWARE"},
 	} {
 		if err := s.SetConfig(t.Context(), config); err != nil {
 			t.Fatal(err)
