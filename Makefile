@@ -103,7 +103,7 @@ chaos: build ## Let everything fail while requests run, and count what is lost: 
 .PHONY: soak
 soak: build ## Random faults for 15 minutes, and look for what grows (ARGS='-soak 8h -seed 2')
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/chaos ./bench/chaos; \
-	  exec bin/chaos -envoy "$$envoy" -warmpath bin/warmpath -json bin/soak.json -soak 15m -requests 0 $(ARGS)
+	  exec bin/chaos -envoy "$$envoy" -warmpath bin/warmpath -json bin/soak.json -soak 15m $(ARGS)
 
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)

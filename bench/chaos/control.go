@@ -84,7 +84,7 @@ func killEnvoy(ctx context.Context, r *round) error {
 		r.stack.Envoy.Kill()
 		return inOrder(
 			func() error { return r.pause(ctx, 500*time.Millisecond) },
-			func() error { return r.stack.StartEnvoy(ctx) },
+			func() error { return r.startEnvoy(ctx) },
 			func() error { return r.whole(ctx) },
 		)
 	})
@@ -114,7 +114,7 @@ func drainEnvoy(ctx context.Context, r *round) error {
 					return fmt.Errorf("Envoy's end: %w", err)
 				}
 				return inOrder(
-					func() error { return r.stack.StartEnvoy(ctx) },
+					func() error { return r.startEnvoy(ctx) },
 					func() error { return r.whole(ctx) },
 				)
 			})
@@ -135,6 +135,12 @@ func envoyAway(r *round, q *traffic.Sent) string {
 func (r *round) readPassed(ctx context.Context) error {
 	n, err := r.stack.PassedOver(ctx)
 	r.passed += n - r.passedBefore
-	r.passedBefore = 0
+	r.passedBefore = n
 	return err
+}
+
+// startEnvoy starts Envoy again, which counts from 0.
+func (r *round) startEnvoy(ctx context.Context) error {
+	r.passedBefore = 0
+	return r.stack.StartEnvoy(ctx)
 }

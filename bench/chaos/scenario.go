@@ -87,8 +87,9 @@ type round struct {
 	// faulty are replicas that were made to fail.
 	faulty []string
 	// passed counts what Envoy did by itself before its last start, passedBefore
-	// what this one had done at the beginning.
-	passed, passedBefore int
+	// what this one had done at the beginning, and passedWithin what was done in the
+	// windows.
+	passed, passedBefore, passedWithin int
 	// missed is what warmpath counted as gone elsewhere before its last end.
 	missed float64
 }
@@ -105,12 +106,26 @@ func within(q *traffic.Sent, windows []window) bool {
 // then Envoy chooses by its own rule, and the bound does not hold.
 func (r *round) disturbed(ctx context.Context, do func() error) error {
 	begin := time.Now()
-	err := do()
-	if err == nil {
-		err = r.stack.AwaitSteering(ctx)
+	before, err := r.passedOver(ctx)
+	if err != nil {
+		return err
 	}
+	if err := do(); err != nil {
+		return err
+	}
+	if err := r.stack.AwaitSteering(ctx); err != nil {
+		return err
+	}
+	after, err := r.passedOver(ctx)
+	r.passedWithin += after - before
 	r.windows = append(r.windows, window{begin, time.Now()})
 	return err
+}
+
+// passedOver is how many requests Envoy has sent on by itself in this round.
+func (r *round) passedOver(ctx context.Context) (int, error) {
+	n, err := r.stack.PassedOver(ctx)
+	return r.passed + n - r.passedBefore, err
 }
 
 // pause lets things take their course.

@@ -29,14 +29,15 @@ func (r *round) verify(ctx context.Context, before vitals) (row, error) {
 	return result, nil
 }
 
-// ownCounts are how many requests Envoy says that it sent on by itself, and how
-// many warmpath saw served elsewhere than it named.
+// ownCounts are how many requests Envoy says that it sent on by itself although
+// nothing disturbed warmpath, and how many warmpath saw served elsewhere than it
+// named.
 func (r *round) ownCounts(ctx context.Context) (passed, missed int, err error) {
-	if passed, err = r.stack.PassedOver(ctx); err != nil {
+	if passed, err = r.passedOver(ctx); err != nil {
 		return 0, 0, err
 	}
 	now, err := r.stack.Metric(ctx, "warmpath_override_missed_total")
-	return r.passed + passed - r.passedBefore, int(r.missed + now), err
+	return passed - r.passedWithin, int(r.missed + now), err
 }
 
 // judge books how a request ended.
@@ -116,7 +117,7 @@ func (r *round) routed(byID map[string]*traffic.Sent, passed, missed int, result
 	}
 	// Where Envoy gave up waiting for an answer of ours in the middle of a request,
 	// that runs on uncounted, and nobody knows where.
-	uncounted := max(0, passed-result.ByEnvoy)
+	uncounted := max(0, passed-own)
 	if over := beyond(r.visits(byID), bound+uncounted); over > 0 {
 		result.Over += over
 		result.note("%s: %d requests began at a replica that had %d", r.config.Strategy, over, bound+uncounted)
@@ -124,7 +125,7 @@ func (r *round) routed(byID map[string]*traffic.Sent, passed, missed int, result
 }
 
 // patience is how long things may take to come to rest.
-const patience = 10 * time.Second
+const patience = 20 * time.Second
 
 // left looks for what has been left behind.
 func (r *round) left(ctx context.Context, before vitals, result *row) {
