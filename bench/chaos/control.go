@@ -111,7 +111,7 @@ func drainEnvoy(ctx context.Context, r *round) error {
 		func() error {
 			return r.disturbed(ctx, func() error {
 				if err := r.stack.Envoy.Stop(10 * time.Second); err != nil {
-					return fmt.Errorf("Envoy's end: %w", err)
+					return fmt.Errorf("end of Envoy: %w", err)
 				}
 				return inOrder(
 					func() error { return r.startEnvoy(ctx) },

@@ -124,7 +124,7 @@ func (r *round) bursts(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.New("Envoy sends requests on by itself again and again")
+	return errors.New("requests are sent on by Envoy itself again and again")
 }
 
 // holds waits until the replicas have the burst.

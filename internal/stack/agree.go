@@ -55,7 +55,7 @@ func (s *Stack) AwaitEnvoyRest(ctx context.Context) error {
 		}
 		for line := range strings.Lines(string(clusters)) {
 			if strings.HasPrefix(line, "warmpath_pool::") && strings.Contains(line, "::rq_active::") && !strings.HasSuffix(line, "::0\n") {
-				return fmt.Errorf("Envoy says %q", line)
+				return fmt.Errorf("not idle in Envoy: %q", line)
 			}
 		}
 		return nil
