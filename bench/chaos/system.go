@@ -89,12 +89,8 @@ func (s *system) renew(ctx context.Context, sc *scenario, c stack.Config) error 
 
 // use switches to a strategy while everything runs.
 func (s *system) use(ctx context.Context, sc *scenario, c stack.Config) error {
-	want := s.configure(sc, c)
-	if want == s.config {
-		return nil // an equal file would not be taken over
-	}
-	s.config = want
-	return s.stack.SetConfig(ctx, want)
+	s.config = s.configure(sc, c)
+	return s.stack.SetConfig(ctx, s.config)
 }
 
 // whole waits until all replicas are healthy members that requests are steered to.

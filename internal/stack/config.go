@@ -64,6 +64,11 @@ func (s *Stack) Configure(c Config) error { return s.writeConfig(c) }
 
 func (s *Stack) writeConfig(c Config) error {
 	s.config = c
+	return replaceFile(s.configPath(), s.configText(c))
+}
+
+// configText is the text of warmpath.yaml.
+func (s *Stack) configText(c Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: {extProc: %q, xds: %q, admin: %q}\n", s.ports.extProc, s.ports.xds, s.ports.admin)
 	if c.Strategy == "" {
@@ -93,7 +98,7 @@ func (s *Stack) writeConfig(c Config) error {
 	if c.Extra != "" {
 		b.WriteString(c.Extra + "\n")
 	}
-	return replaceFile(s.configPath(), b.String())
+	return b.String()
 }
 
 // replaceFile puts a new file in the place of the old one in one step, as
