@@ -28,17 +28,15 @@ type system struct {
 	health string
 	// decisions and control are the links by which Envoy reaches warmpath.
 	decisions, control *link.Link
-	config             stack.Config // the one in force
 }
 
 // start starts everything. dir is for files.
 func start(ctx context.Context, b binaries, dir, health string) (_ *system, err error) {
 	s := &system{dir: dir, health: health}
-	s.config = s.configure(new(scenario), strategies[0])
 	s.stack, err = stack.Start(ctx, stack.Options{
 		Warmpath: []string{b.warmpath}, Envoy: b.envoy, Dir: dir, Replicas: replicas,
 		Replica: replica.Params{Engine: engine.Llama70B(), TimeScale: 1000, OutputTokens: 4},
-		Config:  s.config, Bootstrap: traffic.Reveal, Between: s.between,
+		Config:  s.configure(new(scenario), strategies[0]), Bootstrap: traffic.Reveal, Between: s.between,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -78,10 +76,9 @@ func (s *system) folder() string { return filepath.Join(s.dir, "recordings") }
 
 // renew starts a new warmpath, with nothing that the one before it knew.
 func (s *system) renew(ctx context.Context, sc *scenario, c stack.Config) error {
-	s.config = s.configure(sc, c)
 	s.stack.Warmpath.Kill()
 	return inOrder(
-		func() error { return s.stack.Configure(s.config) },
+		func() error { return s.stack.Configure(s.configure(sc, c)) },
 		func() error { return s.stack.StartWarmpath(ctx) },
 		func() error { return s.whole(ctx) },
 	)
@@ -89,8 +86,7 @@ func (s *system) renew(ctx context.Context, sc *scenario, c stack.Config) error 
 
 // use switches to a strategy while everything runs.
 func (s *system) use(ctx context.Context, sc *scenario, c stack.Config) error {
-	s.config = s.configure(sc, c)
-	return s.stack.SetConfig(ctx, s.config)
+	return s.stack.SetConfig(ctx, s.configure(sc, c))
 }
 
 // whole waits until all replicas are healthy members that requests are steered to.
