@@ -139,7 +139,7 @@ func (r *report) markdown() string {
 	}
 	r.details(&b)
 	r.soaked(&b)
-	return b.String()
+	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
 // details lists what ended by a fault, and what was wrong.

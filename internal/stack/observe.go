@@ -119,15 +119,19 @@ func (s *Stack) Await(ctx context.Context, what string, done func() error) error
 	defer cancel()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := done()
 		if err == nil {
 			return nil
 		}
+		if last == nil || ctx.Err() == nil { // that the time was over says nothing
+			last = err
+		}
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w", what, err)
+			return fmt.Errorf("waiting for %s: %w", what, last)
 		}
 	}
 }
