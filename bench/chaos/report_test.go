@@ -105,6 +105,13 @@ func TestTrends(t *testing.T) {
 			t.Errorf("%s: %v\n%s", tc.name, r.err(), r.markdown())
 		}
 	}
+	var few []sample
+	for i := range enough - 1 {
+		few = append(few, sample{Goroutines: 10 * i})
+	}
+	if list := trends(few); list[2].Grows || list[2].Last <= list[2].Second {
+		t.Errorf("of a time that is too short to judge: %+v", list)
+	}
 	if list := trends(nil); len(list) != 4 || list[0].Grows {
 		t.Errorf("of no samples: %+v", list)
 	}

@@ -107,6 +107,10 @@ func (s *system) sampleAll(ctx context.Context, begin time.Time, to chan<- sampl
 	}
 }
 
+// enough samples, of two minutes, show a trend; in less, connections and memories
+// are still filling.
+const enough = 60
+
 // trends compares the quarters.
 func trends(samples []sample) []trend {
 	var list []trend
@@ -122,7 +126,7 @@ func trends(samples []sample) []trend {
 	} {
 		n := len(samples)
 		t := trend{Name: of.name, Allowed: of.allowed, Second: median(samples[n/4:n/2], of.value), Last: median(samples[n*3/4:], of.value)}
-		t.Grows = t.Last > t.Second+t.Allowed
+		t.Grows = n >= enough && t.Last > t.Second+t.Allowed
 		list = append(list, t)
 	}
 	return list
