@@ -31,7 +31,7 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
-# Of bench, bench-sagemaker and bench-policies: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+# Of bench, bench-sagemaker, bench-policies, chaos and soak: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
@@ -107,6 +107,16 @@ images: ## Draw docs/images anew, from docs/BENCHMARKS.md and the JSON of bench-
 	bin/plot -from docs/BENCHMARKS.md -out docs/images/added.png added
 	bin/plot -from bin/policies.json -out docs/images/frontier.png frontier
 	bin/plot -from bin/policies.json -out docs/images/sagemaker.png sagemaker
+
+.PHONY: chaos
+chaos: build ## Let everything fail while requests run, and count what is lost: 20 minutes (ARGS=-short: seconds)
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/chaos ./bench/chaos; \
+	  exec bin/chaos -envoy "$$envoy" -warmpath bin/warmpath -json bin/chaos.json $(ARGS)
+
+.PHONY: soak
+soak: build ## Random faults for 15 minutes, and look for what grows (ARGS='-soak 8h -seed 2')
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/chaos ./bench/chaos; \
+	  exec bin/chaos -envoy "$$envoy" -warmpath bin/warmpath -json bin/soak.json -soak 15m $(ARGS)
 
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)

@@ -6,13 +6,16 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 )
 
 // Fleet serves replicas on their own addresses.
 type Fleet struct {
 	replicas  []*Replica // in the order of the addresses
 	byAddress map[string]*Replica
-	servers   []*server
+
+	mu      sync.Mutex
+	servers []*server
 }
 
 // Addresses returns n addresses that share the port of the first: 127.0.0.1:P,
@@ -123,16 +126,52 @@ func (f *Fleet) each(do func(*Replica)) {
 // Stop closes the listener and the connections of one replica of [Listen], as
 // if its process had died, and waits for its handlers. Its Stats stay readable.
 func (f *Fleet) Stop(address string) error {
-	for _, s := range f.servers {
+	s, _ := f.server(address)
+	if s == nil {
+		return fmt.Errorf("stop replica %s: it has no listener of its own", address)
+	}
+	return s.close()
+}
+
+// Restart makes a replica that was stopped serve again, with an empty cache as
+// after a start. Its Stats go on.
+func (f *Fleet) Restart(address string) error {
+	s, i := f.server(address)
+	if s == nil {
+		return fmt.Errorf("restart replica %s: it has no listener of its own", address)
+	}
+	if err := s.close(); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen for replica %s: %w", address, err)
+	}
+	r := f.Replica(address)
+	r.ClearCache()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.servers[i] = serve(l, f.handler(r))
+	return nil
+}
+
+// server returns the server that listens at an address alone, nil if there is
+// none.
+func (f *Fleet) server(address string) (*server, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, s := range f.servers {
 		if s.listener.Addr().String() == address {
-			return s.close()
+			return s, i
 		}
 	}
-	return fmt.Errorf("stop replica %s: it has no listener of its own", address)
+	return nil, 0
 }
 
 // Close closes every listener and connection and waits for the handlers.
 func (f *Fleet) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var errs []error
 	for _, s := range f.servers {
 		errs = append(errs, s.close())

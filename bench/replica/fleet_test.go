@@ -146,6 +146,62 @@ func TestFleetStopKillsOneReplica(t *testing.T) {
 	}
 }
 
+// A replica that is started again is a new process to whoever uses it, and one to
+// whoever counts.
+func TestFleetRestart(t *testing.T) {
+	f := start(t, 2, fast)
+	c := client(t, http1)
+	address := f.Addresses()[0]
+	for range 2 { // stopped before, and not
+		post(t, c, "http://"+address+"/v1/chat/completions", chatBody(strings.Repeat("cached ", 100), false))
+		if err := f.Restart(address); err != nil {
+			t.Fatal(err)
+		}
+		c.CloseIdleConnections() // they ended with it
+		resp, _ := post(t, c, "http://"+address+"/v1/chat/completions", chatBody(strings.Repeat("cached ", 100), false))
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("x-replica") != address {
+			t.Errorf("status %d by %s", resp.StatusCode, resp.Header.Get("x-replica"))
+		}
+		if err := f.Stop(address); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Restart(address); err != nil {
+			t.Fatal(err)
+		}
+		c.CloseIdleConnections()
+	}
+	stats := f.Stats()[0]
+	if stats.Started != 4 || stats.Outstanding != 0 || stats.CachedTokens >= stats.PromptTokens {
+		t.Errorf("%+v", stats)
+	}
+	if err := f.Restart("127.0.0.1:1"); err == nil {
+		t.Error("restart of an unknown address: no error")
+	}
+}
+
+// A record says when its request was outstanding.
+func TestRecordTimes(t *testing.T) {
+	f := start(t, 1, fast)
+	c := client(t, http1)
+	url := "http://" + f.Addresses()[0] + "/v1/chat/completions"
+	post(t, c, url, chatBody("first", false))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	held, err := send(ctx, c, url, chatBody("held", true), "x-replica-hold", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Body.Close()
+	records := f.Replicas()[0].Requests()
+	if len(records) != 2 || records[0].Ended.IsZero() || !records[0].Ended.After(records[0].Began) ||
+		!records[1].Ended.IsZero() || records[1].Began.Before(records[0].Ended) {
+		t.Errorf("%+v", records)
+	}
+	eventually(t, "it to be held", func() bool { return f.Stats()[0].Held == 1 })
+	f.Release()
+	eventually(t, "the end of the held one", func() bool { return !f.Replicas()[0].Requests()[1].Ended.IsZero() })
+}
+
 func TestFleetCloseEndsHeldResponses(t *testing.T) {
 	for name, protocol := range map[string]func(*http.Protocols){"http1": http1, "h2c": h2c} {
 		t.Run(name, func(t *testing.T) {

@@ -21,10 +21,12 @@ var errClientGone = errors.New("client has left")
 func (r *Replica) serve(choose selectFormat) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		aborted := false
-		r.counters.begin()
-		defer func() { r.counters.end(aborted) }()
+		var record *Record
+		began := r.counters.begin()
+		defer func() { r.counters.end(record, aborted) }()
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
-		r.counters.addRecord(newRecord(req, body, err))
+		record = newRecord(req, began, body, err)
+		r.counters.addRecord(record)
 		if err == nil {
 			err = r.answer(w, req, body, choose)
 		} else {

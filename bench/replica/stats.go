@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // RequestLog is the number of requests that a replica remembers.
@@ -56,27 +57,37 @@ type Record struct {
 	HeaderNames []string `json:"header_names"`
 	// BodyError says why the body could not be read to its end.
 	BodyError string `json:"body_error,omitempty"`
+	// Began is when a handler had the request, Ended when it had left it, the zero
+	// time while it is there. A request counts as outstanding from one to the other.
+	Began time.Time `json:"began"`
+	Ended time.Time `json:"ended,omitzero"`
 }
 
 // counters keep Stats and the ring of Records. Safe for concurrent use.
 type counters struct {
 	mu     sync.Mutex
 	stats  Stats
-	ring   []Record
+	ring   []*Record
 	oldest int
 }
 
-func (c *counters) begin() {
+// begin counts a request in and returns when that was.
+func (c *counters) begin() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Started++
 	c.stats.Outstanding++
 	c.stats.PeakOutstanding = max(c.stats.PeakOutstanding, c.stats.Outstanding)
+	return time.Now()
 }
 
-func (c *counters) end(aborted bool) {
+// end counts a request out; r may be nil.
+func (c *counters) end(r *Record, aborted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if r != nil {
+		r.Ended = time.Now()
+	}
 	c.stats.Finished++
 	c.stats.Outstanding--
 	if aborted {
@@ -103,7 +114,7 @@ func (c *counters) addCompletion(tokens int) {
 	c.stats.CompletionTokens += int64(tokens)
 }
 
-func (c *counters) addRecord(r Record) {
+func (c *counters) addRecord(r *Record) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.LastBody = r.Body
@@ -130,7 +141,11 @@ func (c *counters) snapshot(name string) Stats {
 func (c *counters) records() []Record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Concat(c.ring[c.oldest:], c.ring[:c.oldest])
+	records := make([]Record, 0, len(c.ring))
+	for i := range c.ring {
+		records = append(records, *c.ring[(c.oldest+i)%len(c.ring)])
+	}
+	return records
 }
 
 // reset keeps what is about requests still running.
@@ -142,9 +157,10 @@ func (c *counters) reset() {
 	c.ring, c.oldest = nil, 0
 }
 
-func newRecord(r *http.Request, body []byte, bodyErr error) Record {
+func newRecord(r *http.Request, began time.Time, body []byte, bodyErr error) *Record {
 	sum := sha256.Sum256(body)
-	rec := Record{
+	rec := &Record{
+		Began:  began,
 		Method: r.Method, Path: r.URL.Path, Proto: r.Proto, RequestID: r.Header.Get("x-request-id"),
 		Body:          Body{SHA256: hex.EncodeToString(sum[:]), Length: int64(len(body))},
 		ContentLength: r.ContentLength, TransferEncoding: r.TransferEncoding,

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/warmpath/warmpath/bench/load"
@@ -78,15 +76,5 @@ func (s *system) atOnce() *load.Client {
 // passedOver is how many requests Envoy has routed without warmpath, because that
 // was too slow or not there.
 func (s *system) passedOver(ctx context.Context) (int, error) {
-	const name = "http.llm.ext_proc.failure_mode_allowed"
-	text, err := s.stack.EnvoyAdmin(ctx, "/stats?filter=^"+regexp.QuoteMeta(name)+"$")
-	if err != nil {
-		return 0, err
-	}
-	_, value, _ := strings.Cut(strings.TrimSpace(string(text)), ": ")
-	n, err := strconv.Atoi(value)
-	if err != nil {
-		return 0, fmt.Errorf("statistic %s of Envoy is %q: %w", name, text, err)
-	}
-	return n, nil
+	return s.stack.PassedOver(ctx)
 }

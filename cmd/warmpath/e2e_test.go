@@ -110,16 +110,7 @@ func noMisses(t *testing.T, s *stack.Stack) {
 // atRest fails the test unless all counts return to zero.
 func atRest(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	if err := s.Await(t.Context(), "all counts at 0", func() error {
-		status, err := s.Status(t.Context())
-		if err != nil {
-			return err
-		}
-		if counts := status.Outstanding(); len(counts) > 0 {
-			return fmt.Errorf("outstanding %v", counts)
-		}
-		return nil
-	}); err != nil {
+	if err := s.AwaitRest(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if leaked, refused := metric(t, s, "warmpath_leaked_total"), metric(t, s, "warmpath_refused_total"); leaked != 0 || refused != 0 {
@@ -289,22 +280,7 @@ func TestThresholdHoldsForABurst(t *testing.T) {
 // truthAgrees compares warmpath's counts with the replicas' own.
 func truthAgrees(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	if err := s.Await(t.Context(), "counts equal to the replicas' truth", func() error {
-		status, err := s.Status(t.Context())
-		if err != nil {
-			return err
-		}
-		truth := make(map[string]int64)
-		for _, r := range s.Replicas.Replicas() {
-			if n := r.Stats().Outstanding; n != 0 {
-				truth[r.Name()] = int64(n)
-			}
-		}
-		if counts := status.Outstanding(); !maps.Equal(counts, truth) {
-			return fmt.Errorf("warmpath counts %v, the replicas %v", counts, truth)
-		}
-		return nil
-	}); err != nil {
+	if err := s.AwaitTruth(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

@@ -191,11 +191,14 @@ func readRecording(t *testing.T, folder string, words ...string) trace.Trace {
 // A folder that cannot be written fails no request.
 func TestUnwritableRecording(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
+	folder := filepath.Join(t.TempDir(), "folder")
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: stack.Config{Extra: fmt.Sprintf("recording: {folder: %q}", folder)}})
+	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: stack.Config{Extra: fmt.Sprintf("recording: {folder: %q}", file)}})
+	if err := os.WriteFile(folder, nil, 0o600); err != nil { // stands in the way
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		if _, err := served(t.Context(), s, "/v1/chat/completions", chat("system", "question", true)); err != nil {
 			t.Fatal(err)

@@ -477,18 +477,7 @@ func stillCounts(t *testing.T, s *stack.Stack) {
 // envoyAtRest fails the test unless Envoy too counts nothing as running.
 func envoyAtRest(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	if err := s.Await(t.Context(), "Envoy at rest", func() error {
-		clusters, err := s.EnvoyAdmin(t.Context(), "/clusters")
-		if err != nil {
-			return err
-		}
-		for line := range strings.Lines(string(clusters)) {
-			if strings.HasPrefix(line, "warmpath_pool::") && strings.Contains(line, "::rq_active::") && !strings.HasSuffix(line, "::0\n") {
-				return fmt.Errorf("Envoy says %q", line)
-			}
-		}
-		return nil
-	}); err != nil {
+	if err := s.AwaitEnvoyRest(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -505,19 +494,18 @@ func goroutines(t *testing.T, s *stack.Stack) float64 {
 // unsteered is how many requests Envoy has sent on without warmpath's word.
 func unsteered(t *testing.T, s *stack.Stack) int {
 	t.Helper()
-	return envoyCounter(t, s, "http.llm.ext_proc.failure_mode_allowed")
+	n, err := s.PassedOver(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 func envoyCounter(t *testing.T, s *stack.Stack, name string) int {
 	t.Helper()
-	text, err := s.EnvoyAdmin(t.Context(), "/stats?filter=^"+name+"$")
+	n, err := s.EnvoyCounter(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
-	}
-	_, value, _ := strings.Cut(strings.TrimSpace(string(text)), ": ")
-	n, err := strconv.Atoi(value)
-	if err != nil {
-		t.Fatalf("Envoy says %q of %s", text, name)
 	}
 	return n
 }
@@ -525,14 +513,7 @@ func envoyCounter(t *testing.T, s *stack.Stack, name string) int {
 // awaitSteering waits until Envoy has found warmpath healthy again.
 func awaitSteering(t *testing.T, s *stack.Stack) {
 	t.Helper()
-	const checks = "cluster.warmpath_ext_proc.health_check.success"
-	before := envoyCounter(t, s, checks)
-	if err := s.Await(t.Context(), "Envoy to ask warmpath again", func() error {
-		if envoyCounter(t, s, checks) == before {
-			return errors.New("no health check has succeeded")
-		}
-		return nil
-	}); err != nil {
+	if err := s.AwaitSteering(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

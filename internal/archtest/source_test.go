@@ -142,6 +142,7 @@ func (f *sourceFile) comments() {
 // selector applies the rules about names of other packages; enclosing are the
 // nodes around it, the outermost first.
 func (f *sourceFile) selector(s *ast.SelectorExpr, enclosing []ast.Node) {
+	f.wallClock(s)
 	x, ok := s.X.(*ast.Ident)
 	if !ok {
 		return
@@ -164,7 +165,22 @@ func (f *sourceFile) selector(s *ast.SelectorExpr, enclosing []ast.Node) {
 	}
 }
 
+// wallClock forbids the program to compute with the time of day, which jumps when
+// a clock is set. What time.Now returns has a monotonic reading, which the
+// differences between two of them use.
+func (f *sourceFile) wallClock(s *ast.SelectorExpr) {
+	c, _ := componentOf(filepath.Dir(f.path))
+	if f.isTest() || c.layer == support || !slices.Contains(timeOfDay, s.Sel.Name) || slices.Contains(knowsTheDay, c.path) {
+		return
+	}
+	f.report(s.Pos(), "%s: the time of day jumps when a clock is set; compute with what time.Now returns", s.Sel.Name)
+}
+
 var (
+	timeOfDay = []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano"}
+	// knowsTheDay write or read times of day: in recordings and traces.
+	knowsTheDay = []string{"internal/recording", "internal/trace"}
+
 	clock       = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.NewTimer", "time.NewTicker", "time.AfterFunc"}
 	environment = []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv"}
 )
@@ -239,6 +255,10 @@ func TestSourceFindsFaults(t *testing.T) {
 	}{
 		{"xds/x.go", `func f() { <-time.After(1) }`, "xds/x.go:2: time.After"},
 		{"xds/x_test.go", `func f() { <-time.After(1) }`, ""},
+		{"extproc/x.go", `func f() { time.Now().UnixNano() }`, "the time of day"},
+		{"extproc/x.go", `var t = r.at.Unix()`, "the time of day"},
+		{"internal/recording/x.go", `var t = r.at.UnixMilli()`, ""},
+		{"bench/replica/x.go", `var t = r.at.UnixMilli()`, ""},
 		{"internal/route/x.go", `func f() { time.Now() }`, "the clock"},
 		{"internal/route/x_test.go", `func f() { time.Now() }`, ""},
 		{"bench/replica/engine/x.go", `var t = time.Since`, "the clock"},

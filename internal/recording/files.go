@@ -104,10 +104,11 @@ func (f *files) undo(n int, err error) error {
 	return err
 }
 
-// gone reports whether somebody has taken the file away.
+// gone reports whether somebody has taken the file away, or its folder, in whose
+// place may be something else.
 func (f *files) gone() bool {
 	_, err := os.Lstat(f.file.Name())
-	return errors.Is(err, fs.ErrNotExist)
+	return err != nil
 }
 
 // begin begins the next file.

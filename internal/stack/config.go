@@ -41,6 +41,11 @@ func (s *Stack) endpointsPath() string { return filepath.Join(s.options.Dir, "en
 
 // WriteEndpoints replaces the membership file. warmpath takes it over shortly.
 func (s *Stack) WriteEndpoints(endpoints []fleet.Endpoint) error {
+	return replaceFile(s.endpointsPath(), EndpointsText(endpoints))
+}
+
+// EndpointsText is the text of a membership file.
+func EndpointsText(endpoints []fleet.Endpoint) string {
 	var b strings.Builder
 	b.WriteString("endpoints:")
 	if len(endpoints) == 0 {
@@ -50,14 +55,26 @@ func (s *Stack) WriteEndpoints(endpoints []fleet.Endpoint) error {
 	for _, e := range endpoints {
 		fmt.Fprintf(&b, "- {address: %q, weight: %d, state: %s}\n", e.Address, e.Weight, e.State)
 	}
-	return replaceFile(s.endpointsPath(), b.String())
+	return b.String()
 }
 
 // WriteRawEndpoints replaces the membership file by any text.
 func (s *Stack) WriteRawEndpoints(text string) error { return replaceFile(s.endpointsPath(), text) }
 
+// EndpointsPath is where the membership file is.
+func (s *Stack) EndpointsPath() string { return s.endpointsPath() }
+
+// Configure writes a configuration for the next start of warmpath. For one that
+// runs see [Stack.SetConfig].
+func (s *Stack) Configure(c Config) error { return s.writeConfig(c) }
+
 func (s *Stack) writeConfig(c Config) error {
 	s.config = c
+	return replaceFile(s.configPath(), s.configText(c))
+}
+
+// configText is the text of warmpath.yaml.
+func (s *Stack) configText(c Config) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "listen: {extProc: %q, xds: %q, admin: %q}\n", s.extProc(), s.xds(), s.ports.admin)
 	if c.Strategy == "" {
@@ -87,7 +104,7 @@ func (s *Stack) writeConfig(c Config) error {
 	if c.Extra != "" {
 		b.WriteString(c.Extra + "\n")
 	}
-	return replaceFile(s.configPath(), b.String())
+	return b.String()
 }
 
 // replaceFile puts a new file in the place of the old one in one step, as

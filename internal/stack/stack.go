@@ -28,6 +28,9 @@ type Options struct {
 	Envoy string
 	// Bootstrap changes the shipped Envoy configuration before it is used.
 	Bootstrap func([]byte) ([]byte, error)
+	// Between changes where Envoy looks for warmpath, so that something can stand
+	// between them. It is called at each start of Envoy.
+	Between func(envoy.Addresses) (envoy.Addresses, error)
 	// Replicas is the number of replicas; default 7. Replica describes them.
 	Replicas int
 	Replica  replica.Params
@@ -142,9 +145,11 @@ func (s *Stack) AwaitRouting(ctx context.Context) error {
 
 // StartEnvoy starts Envoy and waits until it has the endpoints.
 func (s *Stack) StartEnvoy(ctx context.Context) error {
-	bootstrap, err := envoy.Bootstrap(envoy.Addresses{
-		Admin: s.ports.envoyAdmin, Listener: s.ports.listener, ExtProc: s.extProc(), XDS: s.xds(),
-	})
+	addresses, err := s.addresses()
+	if err != nil {
+		return err
+	}
+	bootstrap, err := envoy.Bootstrap(addresses)
 	if err == nil && s.options.Bootstrap != nil {
 		bootstrap, err = s.options.Bootstrap(bootstrap)
 	}
@@ -165,6 +170,15 @@ func (s *Stack) StartEnvoy(ctx context.Context) error {
 		}
 		return s.EnvoyKnows(ctx, s.options.Replicas)
 	})
+}
+
+// addresses are what Envoy is configured with.
+func (s *Stack) addresses() (envoy.Addresses, error) {
+	a := envoy.Addresses{Admin: s.ports.envoyAdmin, Listener: s.ports.listener, ExtProc: s.extProc(), XDS: s.xds()}
+	if s.options.Between == nil {
+		return a, nil
+	}
+	return s.options.Between(a)
 }
 
 // Close stops everything. It returns what went wrong in it: a process that
