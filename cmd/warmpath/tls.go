@@ -62,7 +62,7 @@ func (p *program) openCertificates() error {
 }
 
 func (p *program) setExpiry(listener string, s *certificate.Source) {
-	p.metrics.CertificateExpiry.WithLabelValues(listener).Set(float64(s.NotAfter().Unix()))
+	p.metrics.CertificateExpiry.WithLabelValues(listener).Set(s.Expiry())
 }
 
 // followCertificates takes replaced files over while serving.

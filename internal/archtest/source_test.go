@@ -178,8 +178,8 @@ func (f *sourceFile) wallClock(s *ast.SelectorExpr) {
 
 var (
 	timeOfDay = []string{"Unix", "UnixMilli", "UnixMicro", "UnixNano"}
-	// knowsTheDay write or read times of day: in recordings and traces.
-	knowsTheDay = []string{"internal/recording", "internal/trace"}
+	// knowsTheDay write or read times of day: in recordings, traces and certificates.
+	knowsTheDay = []string{"internal/recording", "internal/trace", "internal/certificate"}
 
 	clock       = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.NewTimer", "time.NewTicker", "time.AfterFunc"}
 	environment = []string{"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv"}

@@ -47,6 +47,9 @@ func Open(files Files) (*Source, error) {
 // NotAfter is when the certificate in use expires, or one of its chain.
 func (s *Source) NotAfter() time.Time { return s.current.Load().notAfter }
 
+// Expiry is NotAfter in seconds since 1970, as metrics have it.
+func (s *Source) Expiry() float64 { return float64(s.NotAfter().Unix()) }
+
 // Config returns the TLS configuration of a listener that speaks the protocols
 // ("h2", "http/1.1"), in order of preference. Each new connection is given what
 // the files say then; those that are open stay as they are.
