@@ -212,15 +212,20 @@ func (a *auto) narrow(depth int, key uint64, heat, share float64) {
 			a.hot = a.length
 		}
 	}
-	if want < a.homes || a.homes == len(a.t.candidates) {
-		want = min(want, a.homes)
+	all := a.homes == len(a.t.candidates)
+	if want < a.homes {
 		a.t.index.Select(key, a.s.order[:a.homes], want)
-		a.homes, a.key, a.depth, a.share = want, key, depth, share
+	} else if !all {
+		return
 	}
+	a.homes, a.key, a.depth, a.share = min(want, a.homes), key, depth, share
 }
 
 // describe notes in the decision what the walk has found.
 func (a *auto) describe(d *Decision) {
+	if a.homes == len(a.t.candidates) { // all are, in whatever order
+		a.t.index.Select(a.key, a.s.order, min(MaxChoices, a.homes))
+	}
 	for _, i := range a.s.order[:a.homes] {
 		a.s.home[i] = true
 	}
