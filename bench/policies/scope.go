@@ -36,11 +36,7 @@ type scope struct {
 func allPolicies() []string {
 	list := []string{"random", "round_robin", "two_choices", "least_outstanding"}
 	list = append(list, fixedLengths()...)
-	list = append(list, "kubeai", "sglang", "sticky", "lmetric", "oracle", "oracle_bounded")
-	if _, err := sim.Named("kv_aware", sim.Options{Engine: engine.Llama70B()}); err == nil {
-		list = append(list, "kv_aware")
-	}
-	return append(list, auto)
+	return append(list, "kubeai", "sglang", "sticky", "lmetric", "oracle", "oracle_bounded", "kv_aware", auto)
 }
 
 // The policies that criteria name.

@@ -42,14 +42,13 @@ type Memory struct {
 	// fetched keeps the compiler from leaving Fetch out.
 	fetched uint64
 
-	ids   map[string]ID
-	names []string // by ID
-	busy  []int64  // by ID: when its prefills will have ended, in ns
+	ids  map[string]ID
+	busy []int64 // by ID, that of none included: when its prefills will have ended, in ns
 }
 
 // New returns an empty memory.
 func New() *Memory {
-	m := &Memory{ids: make(map[string]ID), names: make([]string, 1), busy: make([]int64, 1)}
+	m := &Memory{ids: make(map[string]ID), busy: make([]int64, 1)}
 	m.Resize(1)
 	return m
 }
@@ -89,14 +88,14 @@ func (m *Memory) ID(address string) ID {
 	if id, ok := m.ids[address]; ok {
 		return id
 	}
-	if len(m.names) > math.MaxUint16 { // after 65,535 addresses all is forgotten
+	if len(m.busy) > math.MaxUint16 { // after 65,535 addresses all is forgotten
 		clear(m.sets)
 		clear(m.ids)
-		m.names, m.busy = m.names[:1], m.busy[:1]
+		m.busy = m.busy[:1]
 	}
-	id := ID(len(m.names))
+	id := ID(len(m.busy))
 	m.ids[address] = id
-	m.names, m.busy = append(m.names, address), append(m.busy, 0)
+	m.busy = append(m.busy, 0)
 	return id
 }
 
