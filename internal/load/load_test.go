@@ -125,7 +125,7 @@ func TestTrackerFollowsTheModel(t *testing.T) {
 			},
 			"membership": func(t *rapid.T) {
 				members := rapid.SliceOf(rapid.SampledFrom(addresses)).Draw(t, "members")
-				tracker.Retain(func(a string) bool {
+				tracker.Retain(tracker, func(a string) bool {
 					for _, m := range members {
 						if m == a {
 							return true
@@ -151,7 +151,7 @@ func TestRetainForgetsIdleStrangers(t *testing.T) {
 	busy, _ := tracker.Counter("10.0.0.2:80").Take()
 	none := func(string) bool { return false }
 	for range graceRetentions {
-		tracker.Retain(none)
+		tracker.Retain(tracker, none)
 	}
 	if _, ok := tracker.Lookup("10.0.0.1:80"); ok {
 		t.Error("an idle endpoint that left is still tracked")
@@ -161,10 +161,31 @@ func TestRetainForgetsIdleStrangers(t *testing.T) {
 	}
 	busy.Release()
 	for range graceRetentions {
-		tracker.Retain(none)
+		tracker.Retain(tracker, none)
 	}
 	if n := len(tracker.Snapshot()); n != 0 {
 		t.Errorf("%d endpoints tracked, want 0", n)
+	}
+}
+
+// What one membership has is kept, whatever another lacks.
+func TestRetainOfSeveralMemberships(t *testing.T) {
+	tracker := NewTracker()
+	tracker.Counter("10.0.0.1:80")
+	first, second := new(int), new(int)
+	tracker.Retain(first, func(a string) bool { return a == "10.0.0.1:80" })
+	none := func(string) bool { return false }
+	for range 2 * graceRetentions {
+		tracker.Retain(second, none)
+	}
+	if _, ok := tracker.Lookup("10.0.0.1:80"); !ok {
+		t.Error("the member of one membership was forgotten for another")
+	}
+	for range graceRetentions {
+		tracker.Retain(first, none)
+	}
+	if _, ok := tracker.Lookup("10.0.0.1:80"); ok {
+		t.Error("an endpoint that no membership has is still tracked")
 	}
 }
 

@@ -9,24 +9,33 @@ import (
 // membership snapshots that refer to them, so a change of membership loses no
 // count, and an endpoint that is removed and comes back while a request still
 // runs on it finds that request counted.
+//
+// Several memberships may share a tracker: an endpoint that is a member of two has
+// one count.
 type Tracker struct {
 	mu       sync.Mutex
 	counters map[string]*entry
+	members  map[Owner]func(address string) bool
 }
+
+// Owner is whose membership it is: a pointer that is its own alone.
+type Owner any
 
 type entry struct {
 	counter Counter
-	// missed is how many retentions in a row did not name the endpoint.
+	// missed is how many retentions in a row found the endpoint in no membership.
 	missed int
 }
 
-// graceRetentions is how many snapshots in a row must leave an idle endpoint
+// graceRetentions is how many memberships in a row must leave an idle endpoint
 // out before its counter is dropped: a request that still decides on the
 // snapshot before may reserve on it.
 const graceRetentions = 2
 
 // NewTracker returns a tracker without endpoints.
-func NewTracker() *Tracker { return &Tracker{counters: make(map[string]*entry)} }
+func NewTracker() *Tracker {
+	return &Tracker{counters: make(map[string]*entry), members: make(map[Owner]func(string) bool)}
+}
 
 // Counter returns the counter of an address, a new one if there is none.
 func (t *Tracker) Counter(address string) *Counter {
@@ -52,15 +61,23 @@ func (t *Tracker) Lookup(address string) (*Counter, bool) {
 	return &e.counter, true
 }
 
-// Retain forgets the counters of endpoints that are idle and that the last
-// calls did not name, so that the tracker does not grow with every endpoint
-// that ever existed.
-func (t *Tracker) Retain(named func(address string) bool) {
+// Enroll replaces an owner's membership and forgets nothing.
+func (t *Tracker) Enroll(owner Owner, has func(address string) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.members[owner] = has
+}
+
+// Retain replaces an owner's membership, and forgets the counters of endpoints that
+// are idle and that no owner's last memberships have, so that the tracker does not
+// grow with every endpoint that ever existed.
+func (t *Tracker) Retain(owner Owner, has func(address string) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.members[owner] = has
 	for address, e := range t.counters {
 		switch {
-		case named(address):
+		case t.named(address):
 			e.missed = 0
 		case e.counter.Outstanding() > 0:
 		case e.missed+1 >= graceRetentions:
@@ -69,6 +86,16 @@ func (t *Tracker) Retain(named func(address string) bool) {
 			e.missed++
 		}
 	}
+}
+
+// named reports whether any membership has the address. t.mu is held.
+func (t *Tracker) named(address string) bool {
+	for _, has := range t.members {
+		if has(address) {
+			return true
+		}
+	}
+	return false
 }
 
 // Count is the load of one endpoint at one moment.

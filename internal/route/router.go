@@ -21,9 +21,13 @@ type Router struct {
 	routers int
 }
 
-// NewRouter returns a router with an empty membership.
-func NewRouter(policy Policy) *Router {
-	r := &Router{tracker: load.NewTracker(), policy: policy, memory: newMemory(), routers: 1}
+// NewRouter returns a router with an empty membership and counters of its own.
+func NewRouter(policy Policy) *Router { return NewRouterCounting(policy, load.NewTracker()) }
+
+// NewRouterCounting returns a router with an empty membership whose counters are
+// the tracker's: an endpoint that is a member of several routers' has one count.
+func NewRouterCounting(policy Policy, tracker *load.Tracker) *Router {
+	r := &Router{tracker: tracker, policy: policy, memory: newMemory(), routers: 1}
 	r.publish()
 	return r
 }
@@ -38,12 +42,18 @@ func (r *Router) Loads() *load.Tracker { return r.tracker }
 func (r *Router) SetMembership(set fleet.Set) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.set
 	r.set = set
+	// The counters of the new members must not be forgotten, for the memberships of
+	// other routers, before they are in use.
+	r.tracker.Enroll(r, func(address string) bool { return has(set, address) || has(before, address) })
 	r.publish()
-	r.tracker.Retain(func(address string) bool {
-		_, member := set.Index(address)
-		return member
-	})
+	r.tracker.Retain(r, func(address string) bool { return has(set, address) })
+}
+
+func has(set fleet.Set, address string) bool {
+	_, member := set.Index(address)
+	return member
 }
 
 // SetPolicy replaces the policy.
