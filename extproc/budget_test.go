@@ -120,7 +120,7 @@ func TestTooManyRequestsAreLeftToEnvoy(t *testing.T) {
 // atRest fails the test if the server still holds anything.
 func atRest(t testing.TB, s *Server) {
 	t.Helper()
-	idle(t, s.router)
+	idle(t, s.pools.fallback.Router)
 	if b, n, h := s.bodies.taken.Load(), s.streams.taken.Load(), s.Holding(); b != 0 || n != 0 || h != 0 {
 		t.Errorf("%d bytes of bodies, %d streams and %d slots are held by nobody", b, n, h)
 	}

@@ -99,7 +99,7 @@ func (silent) Ended(*Record)            {}
 func (silent) Panicked(*Record, []byte) {}
 
 var testSettings = Settings{
-	TenantHeader: "X-Tenant-Id", BodyLimit: 4096, InflateLimit: 4096,
+	TenantHeader: "X-Tenant-Id", ComponentHeader: "X-Component", BodyLimit: 4096, InflateLimit: 4096,
 	RetryConditions: []string{"connect-failure", "reset-before-request"}, RetryAttempts: 2,
 }
 

@@ -14,7 +14,7 @@ import (
 // TestScripts plays streams as Envoy sends them and pins every answer. Rewrite
 // with -rewrite and read the difference: what changes there changes for users.
 //
-//	stream [strategy=NAME] [endpoints=N] [panic=WHERE] [end=canceled] [send=fails]
+//	stream [strategy=NAME] [endpoints=N] [pools] [said=POOL] [panic=WHERE] [end=canceled] [send=fails]
 func TestScripts(t *testing.T) {
 	reached := make(map[Problem]bool)
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 
 func newScript(t *testing.T, d *datadriven.TestData) *script {
 	t.Helper()
-	policy, endpoints, settings := prefixAware(), 3, testSettings
+	policy, endpoints, settings, pools := prefixAware(), 3, testSettings, false
 	s := &script{observer: new(recorder), end: io.EOF}
 	for _, a := range d.CmdArgs {
 		var err error
@@ -47,6 +47,10 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 			policy.Strategy, err = route.ParseStrategy(a.Vals[0])
 		case "endpoints":
 			_, err = fmt.Sscan(a.Vals[0], &endpoints)
+		case "pools":
+			pools = true
+		case "said":
+			settings.Policies = saying{ChosenPolicy{Pool: a.Vals[0]}}
 		case "panic":
 			s.panicIn = a.Vals[0]
 		case "bodies":
@@ -67,7 +71,12 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 	if s.panicIn == "random" {
 		random = func() uint64 { panic("no randomness left") }
 	}
-	s.server = New(newRouter(t, policy, endpoints), settings, s.observer, random)
+	router := newRouter(t, policy, endpoints)
+	if pools {
+		s.server = NewForPools(somePools(t, router), settings, s.observer, random)
+	} else {
+		s.server = New(router, settings, s.observer, random)
+	}
 	return s
 }
 

@@ -37,6 +37,10 @@ type answer struct {
 	metadataOnly, steered bool
 	// fleet is how many endpoints there were to choose from.
 	fleet int
+	// cluster is the pool's, if Envoy has to be told; forged says that the client sent
+	// the header with which that is done.
+	cluster string
+	forged  bool
 	// retryOn and maxRetries switch Envoy's retries on for this request.
 	retryOn, maxRetries string
 	// bodyMode is the request body mode to change to.
@@ -93,7 +97,8 @@ func (a answer) common() *extprocv3.CommonResponse {
 	if mutation == nil && body == nil {
 		return nil
 	}
-	return &extprocv3.CommonResponse{HeaderMutation: mutation, BodyMutation: body}
+	// The route is chosen again by the pool's header.
+	return &extprocv3.CommonResponse{HeaderMutation: mutation, BodyMutation: body, ClearRouteCache: a.decided && (a.cluster != "" || a.forged)}
 }
 
 // echo hands a part of a body back as it came. In the full duplex mode Envoy
@@ -113,18 +118,30 @@ func echoResponseBody(b *extprocv3.HttpBody) *extprocv3.ProcessingResponse {
 	}}
 }
 
-// mutation overwrites the destination header, so that a client's own value
-// never stands beside or instead of the decision.
+// mutation overwrites the headers that steer, so that a client's own values never
+// stand beside or instead of the decision.
 func (a answer) mutation() *extprocv3.HeaderMutation {
-	if !a.decided || a.metadataOnly && !a.steered {
+	if !a.decided {
 		return nil
 	}
-	if a.choices[0] == "" || a.metadataOnly {
-		return &extprocv3.HeaderMutation{RemoveHeaders: []string{DestinationKey}}
+	m := new(extprocv3.HeaderMutation)
+	switch {
+	case a.choices[0] != "" && !a.metadataOnly:
+		m.SetHeaders = append(m.SetHeaders, overwrite(DestinationKey, a.destination()))
+	case !a.metadataOnly || a.steered:
+		m.RemoveHeaders = append(m.RemoveHeaders, DestinationKey)
 	}
-	m := &extprocv3.HeaderMutation{SetHeaders: []*corev3.HeaderValueOption{overwrite(DestinationKey, a.destination())}}
-	if a.retryOn != "" {
+	switch {
+	case a.cluster != "":
+		m.SetHeaders = append(m.SetHeaders, overwrite(PoolHeader, a.cluster))
+	case a.forged:
+		m.RemoveHeaders = append(m.RemoveHeaders, PoolHeader)
+	}
+	if a.choices[0] != "" && a.retryOn != "" && !a.metadataOnly {
 		m.SetHeaders = append(m.SetHeaders, overwrite(retryOnHeader, a.retryOn), overwrite(maxRetriesHeader, a.maxRetries))
+	}
+	if len(m.SetHeaders)+len(m.RemoveHeaders) == 0 {
+		return nil
 	}
 	return m
 }

@@ -27,6 +27,8 @@ type Record struct {
 	BodyBytes int64
 	// Generation is that of the configuration the request is handled by.
 	Generation int
+	// Pool is the name of the request's pool, empty for the default one.
+	Pool string
 	// PolicyOrigin is where the policy comes from, empty if it is warmpath's own.
 	PolicyOrigin string
 	// API is the request's format by its path.

@@ -107,7 +107,7 @@ func (s *stream) recordDecided(r prefix.Result, complete bool, parts []*extprocv
 		return
 	}
 	defer s.unrecordable()
-	s.offer(r, s.policy.ReadLength(), complete, parts)
+	s.offer(r, s.readLength(), complete, parts)
 }
 
 // unrecordable keeps a defect in recording from the request, which is decided.

@@ -16,8 +16,10 @@ type requestHead struct {
 	upgrade       bool
 	// full: with headers of ours Envoy might refuse the request.
 	full bool
-	// steered: the client sent the header that names the destination.
-	steered     bool
+	// steered: the client sent the header that names the destination, pooled: the
+	// one that names the pool's cluster.
+	steered, pooled bool
+	component       string
 	traceParent string
 	traceState  string
 	requestID   string
@@ -32,7 +34,7 @@ const (
 
 // readHead takes what is needed from the headers in one pass, without a map of
 // them. Of a header that comes twice the first counts.
-func readHead(headers *corev3.HeaderMap, tenantHeader string) requestHead {
+func readHead(headers *corev3.HeaderMap, tenantHeader, componentHeader string) requestHead {
 	h := requestHead{contentLength: -1}
 	size := 0
 	var upgrade, connection string
@@ -65,9 +67,15 @@ func readHead(headers *corev3.HeaderMap, tenantHeader string) requestHead {
 			setOnce(&h.requestID, header)
 		case DestinationKey:
 			h.steered = true
+		case PoolHeader:
+			h.pooled = true
 		}
-		if header.GetKey() == tenantHeader {
+		switch header.GetKey() { // both may have any name
+		case "":
+		case tenantHeader:
 			setOnce(&h.prefix.TenantHeader, header)
+		case componentHeader:
+			setOnce(&h.component, header)
 		}
 	}
 	h.upgrade = h.upgrade || upgrade != "" && containsFold(connection, "upgrade")
@@ -107,7 +115,7 @@ func (h requestHead) unread(bodyLimit int64) Problem {
 // headers for its key, or NoProblem when it would. bodyLimit is
 // [Settings].BodyLimit. It is for explanations.
 func Unread(headers *corev3.HeaderMap, bodyLimit int64) Problem {
-	return readHead(headers, "").unread(bodyLimit)
+	return readHead(headers, "", "").unread(bodyLimit)
 }
 
 func setOnce(field *string, header *corev3.HeaderValue) {

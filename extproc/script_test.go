@@ -192,6 +192,9 @@ func describe(r *extprocv3.ProcessingResponse) string {
 	if s := common.GetBodyMutation().GetStreamedResponse(); s != nil {
 		fmt.Fprintf(&b, "\n  echo %d bytes eos=%v", len(s.GetBody()), s.GetEndOfStream())
 	}
+	if common.GetClearRouteCache() {
+		b.WriteString("\n  route again")
+	}
 	if header, metadata, _ := destination(r); header != metadata {
 		fmt.Fprintf(&b, "\n  metadata only: %s", metadata)
 	}
@@ -296,7 +299,7 @@ func (s *script) run(t *testing.T, lines string) string {
 	if decisions > 1 {
 		t.Errorf("%d decisions in one stream", decisions)
 	}
-	idle(t, s.server.router)
+	idle(t, s.server.pools.fallback.Router)
 	s.printRecord()
 	return s.out.String()
 }
@@ -322,7 +325,7 @@ func (s *script) answered(t *testing.T, m *extprocv3.ProcessingRequest, answers 
 	if len(answers) == 0 {
 		s.out.WriteString("no answer\n")
 	}
-	for _, c := range s.server.router.Loads().Snapshot() {
+	for _, c := range s.server.pools.fallback.Router.Loads().Snapshot() {
 		if c.Outstanding != 0 {
 			fmt.Fprintf(&s.out, "  outstanding %s: %d\n", c.Address, c.Outstanding)
 		}
@@ -346,6 +349,7 @@ func (s *script) printRecord() {
 		value any
 		zero  bool
 	}{
+		{"pool", r.Pool, r.Pool == ""},
 		{"model", r.Model, r.Model == ""},
 		{"adapter", r.Adapter, r.Adapter == ""},
 		{"tenant", r.HasTenant, !r.HasTenant},

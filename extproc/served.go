@@ -45,7 +45,7 @@ func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extpro
 // undecided records that Envoy sent the request on while its body was awaited
 // here. It can no longer be steered.
 func (s *stream) undecided() {
-	table := s.server.router.Table()
+	table := s.pool.Router.Table()
 	s.record.Decision = route.Decision{
 		Strategy: s.policy.Strategy, Reason: route.Undecided, Rank: route.NoRank,
 		Candidates: table.Candidates(), Membership: table.Membership(),
@@ -68,7 +68,7 @@ func (s *stream) bookServed() {
 	if served == s.record.Decision.Chosen {
 		return
 	}
-	counter, ok := s.server.router.Loads().Lookup(served)
+	counter, ok := s.pool.Router.Loads().Lookup(served)
 	switch {
 	case !ok:
 		s.slot.Release() // it runs where nothing is counted

@@ -15,7 +15,7 @@ import (
 type Server struct {
 	extprocv3.UnimplementedExternalProcessorServer
 
-	router   *route.Router
+	pools    *Pools
 	observer Observer
 	random   func() uint64
 	began    time.Time
@@ -28,10 +28,15 @@ type Server struct {
 	refused, holding atomic.Int64
 }
 
-// New returns a server that routes by the router's current table. random
-// returns uniform random numbers and is called concurrently.
+// New returns a server of one pool, which routes by the router's current table.
+// random returns uniform random numbers and is called concurrently.
 func New(router *route.Router, settings Settings, observer Observer, random func() uint64) *Server {
-	s := &Server{router: router, observer: observer, random: random, began: time.Now()}
+	return NewForPools(&Pools{fallback: &Pool{Router: router}}, settings, observer, random)
+}
+
+// NewForPools is New for any number of pools.
+func NewForPools(pools *Pools, settings Settings, observer Observer, random func() uint64) *Server {
+	s := &Server{pools: pools, observer: observer, random: random, began: time.Now()}
 	s.SetSettings(settings)
 	return s
 }
@@ -129,6 +134,7 @@ func (s *Server) begin(ctx context.Context) *stream {
 	settings := s.settings.Load()
 	return &stream{
 		server:   s,
+		pool:     s.pools.fallback,
 		settings: settings,
 		record:   Record{Context: ctx, Began: time.Now(), Generation: settings.Generation},
 	}

@@ -35,6 +35,9 @@ type Settings struct {
 	// Generation numbers the configuration they come from, for people.
 	Generation int
 
+	// ComponentHeader is the request header that names the component, and so the
+	// pool, in lower case; empty for none.
+	ComponentHeader string
 	// Policies finds the policy of a request; nil routes all by the table's own.
 	Policies PolicySource
 	// Recorder writes requests down; nil records nothing. With one the bodies that
@@ -47,13 +50,23 @@ type Settings struct {
 // PolicySource finds the policy that Envoy's configuration has for a request.
 type PolicySource interface {
 	// Policy is given the context of the request's stream and its first message.
-	// origin says in a word where the policy comes from.
-	Policy(ctx context.Context, first *extprocv3.ProcessingRequest) (policy route.Policy, origin string)
+	Policy(ctx context.Context, first *extprocv3.ProcessingRequest) ChosenPolicy
+}
+
+// ChosenPolicy is what Envoy's configuration says of a request.
+type ChosenPolicy struct {
+	Policy route.Policy
+	// Origin says in a word where the policy comes from. It is empty if nothing is
+	// said: then Policy means nothing, and the pool's own holds.
+	Origin string
+	// Pool names the request's pool; empty if nothing is said of it. The cluster of
+	// the request's route must be the pool's then.
+	Pool string
 }
 
 // prepare renders the header values once instead of once a request.
 func (s Settings) prepare() *Settings {
-	s.TenantHeader = strings.ToLower(s.TenantHeader)
+	s.TenantHeader, s.ComponentHeader = strings.ToLower(s.TenantHeader), strings.ToLower(s.ComponentHeader)
 	if s.RetryAttempts > 0 && len(s.RetryConditions) > 0 {
 		s.retryOn = strings.Join(s.RetryConditions, ",")
 		s.maxRetries = strconv.Itoa(s.RetryAttempts)

@@ -50,6 +50,12 @@ type stream struct {
 	observed bool
 	held     hold
 	rec      recorded
+	// said is what Envoy's configuration says of the request.
+	said ChosenPolicy
+	pool *Pool
+	// byModel: the body may name another pool. rerouted: Envoy has to be told of the
+	// pool.
+	byModel, rerouted bool
 	// policy is the one that the request began with.
 	policy route.Policy
 	slot   load.Reservation
@@ -94,7 +100,9 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 			s.mode, s.back = p.GetRequestBodyMode(), p.GetResponseBodyMode()
 			s.unasked = s.mode == modeDuplex || s.mode == modeStreamed && p.GetSendBodyWithoutWaitingForHeaderResponse()
 		}
-		s.findPolicy(m)
+		if policies := s.settings.Policies; policies != nil {
+			s.said = policies.Policy(s.record.Context, m)
+		}
 		a := s.requestHeaders(r.RequestHeaders)
 		if s.stage == holding {
 			return nil
@@ -123,27 +131,46 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 	}
 }
 
-// findPolicy settles the policy for the whole request.
-func (s *stream) findPolicy(first *extprocv3.ProcessingRequest) {
-	if s.settings.Policies == nil {
-		s.policy = s.server.router.Table().Policy()
+// findPool finds the pool as far as it can be told without the body.
+func (s *stream) findPool(pathModel string) {
+	pools := s.server.pools
+	if pool := pools.Named(s.said.Pool); pool != nil {
+		s.use(pool, false)
 		return
 	}
-	s.policy, s.record.PolicyOrigin = s.settings.Policies.Policy(s.record.Context, first)
+	s.use(pools.fallback, false)
+	if pool := pools.components[s.head.component]; pool != nil {
+		s.use(pool, true)
+	} else if pool := pools.byModel(pathModel); pool != nil {
+		s.use(pool, true)
+	} else {
+		s.byModel = pathModel == "" && pools.choosesByModel()
+	}
+}
+
+// use settles the pool, and with it the policy.
+func (s *stream) use(pool *Pool, reroute bool) {
+	s.pool, s.record.Pool = pool, pool.Name
+	s.rerouted = reroute && pool != s.server.pools.fallback
+	if s.policy, s.record.PolicyOrigin = s.said.Policy, s.said.Origin; s.said.Origin == "" {
+		s.policy = pool.Router.Table().Policy()
+	}
 }
 
 // requestHeaders decides at once when no body is needed or comes, and asks for
 // the whole body otherwise.
 func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
-	s.head = readHead(m.GetHeaders(), s.settings.TenantHeader)
+	s.head = readHead(m.GetHeaders(), s.settings.TenantHeader, s.settings.ComponentHeader)
 	s.record.TraceParent, s.record.TraceState = s.head.traceParent, s.head.traceState
 	s.record.RequestID = printable(s.head.requestID, 64)
-	s.record.API, _ = prefix.Classify(s.head.prefix.Path)
+	var pathModel string
+	s.record.API, pathModel = prefix.Classify(s.head.prefix.Path)
+	s.findPool(pathModel)
 
 	switch {
 	case m.GetEndOfStream():
 		return s.decide(route.Request{}, NoText, true)
-	case !s.policy.NeedsKey() || s.server.router.Table().Candidates() < 2:
+	case !s.byModel && (!s.policy.NeedsKey() || s.pool.Router.Table().Candidates() < 2):
 		return s.alsoRead(s.decideWithoutBody(NoProblem))
 	}
 	if s.unasked && !s.observed && !s.head.upgrade && s.head.prefix.NeedsBody() {
@@ -195,7 +222,11 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 // complete.
 func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) answer {
 	s.record.Scanned = time.Now()
-	scanner, result := s.scan(s.policy.ReadLength(), complete, parts)
+	scanner, result := s.scan(s.readLength(), complete, parts)
+	if s.changePool(&result) {
+		s.server.scanners.Put(scanner)
+		scanner, result = s.scan(s.readLength(), complete, parts)
+	}
 	defer s.server.scanners.Put(scanner)
 	s.note(&result)
 	a := s.decide(route.Request{
@@ -204,6 +235,26 @@ func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) an
 	}, NoProblem, retry)
 	s.recordDecided(result, complete, parts)
 	return a
+}
+
+// readLength is how many characters of the prompt are read: one at least, where
+// the body is read for its model.
+func (s *stream) readLength() int { return max(s.policy.ReadLength(), 1) }
+
+// changePool takes the pool of the model in the body, and reports whether the body
+// has to be read again for it.
+func (s *stream) changePool(r *prefix.Result) (again bool) {
+	if !s.byModel {
+		return false
+	}
+	s.byModel = false
+	pool := s.server.pools.byModel(r.Model)
+	if pool == nil || pool == s.pool {
+		return false
+	}
+	read := s.readLength()
+	s.use(pool, true)
+	return s.policy.NeedsKey() && s.readLength() != read
 }
 
 // scan reads the prompt in a body, of at most so many characters. The result is
@@ -219,7 +270,7 @@ func (s *stream) scan(length int, complete bool, parts []*extprocv3.HttpBody) (*
 // longer is how many characters a prompt may have that goes on behind what is
 // read of it: about as many as the body has bytes.
 func (s *stream) longer(r *prefix.Result) int {
-	if r.Chars < s.policy.ReadLength() {
+	if r.Chars < s.readLength() {
 		return 0
 	}
 	return int(max(s.record.BodyBytes, s.head.contentLength))
@@ -232,7 +283,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 		s.record.Scanned = time.Now()
 	}
 	request.Random, request.Now = s.server.random(), int64(time.Since(s.server.began))
-	decision, slot := s.server.router.Table().PickBy(s.policy, request)
+	decision, slot := s.pool.Router.Table().PickBy(s.policy, request)
 	s.record.Decision, s.slot, s.stage = decision, slot, decided
 	if decision.Chosen != "" {
 		s.server.holding.Add(1)
@@ -246,6 +297,9 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	}
 	a := answer{decided: true, fleet: decision.Candidates}
 	copy(a.choices[:], decision.Choices())
+	if a.forged = s.head.pooled; s.rerouted {
+		a.cluster = s.pool.Cluster
+	}
 	switch {
 	case s.head.full:
 		s.problem(HeadersFull)

@@ -1,0 +1,115 @@
+package extproc
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// PoolHeader names the cluster of a request's pool to Envoy, whose routes may take
+// the cluster from it (cluster_header). It is set where the pool was not chosen by
+// Envoy's own configuration, and it is never a client's.
+const PoolHeader = "x-warmpath-pool"
+
+// Pool is a set of endpoints that serve the same models: a cluster of Envoy's.
+type Pool struct {
+	// Name is what configuration, spans and metrics call it; it is empty for the
+	// default pool, which takes what belongs to no other.
+	Name string
+	// Cluster is its name in Envoy.
+	Cluster string
+	Router  *route.Router
+	// Models are the names in a request's body or path that belong to the pool; one
+	// may end in *, for all that begin like it. Of several the longest counts.
+	Models []string
+	// Components are the values of the component header that belong to the pool. Its
+	// name is one of them.
+	Components []string
+}
+
+// Pools are all the pools there are. They never change.
+type Pools struct {
+	fallback   *Pool
+	named      map[string]*Pool
+	models     map[string]*Pool
+	beginnings []beginning // the longest first
+	components map[string]*Pool
+}
+
+// beginning is a rule for all models that begin alike.
+type beginning struct {
+	model string
+	pool  *Pool
+}
+
+// NewPools returns the default pool and the others as one. An error names what two
+// of them claim.
+func NewPools(fallback *Pool, others ...*Pool) (*Pools, error) {
+	p := &Pools{fallback: fallback, named: map[string]*Pool{}, models: map[string]*Pool{}, components: map[string]*Pool{}}
+	clusters := map[string]*Pool{fallback.Cluster: fallback}
+	for _, pool := range others {
+		if pool.Name == "" || p.named[pool.Name] != nil {
+			return nil, fmt.Errorf("pool %q: want a name of its own", pool.Name)
+		}
+		if other := clusters[pool.Cluster]; other != nil {
+			return nil, fmt.Errorf("pools %q and %q: both are cluster %q", other.Name, pool.Name, pool.Cluster)
+		}
+		p.named[pool.Name], clusters[pool.Cluster] = pool, pool
+	}
+	for _, pool := range append([]*Pool{fallback}, others...) {
+		if err := p.claim(pool); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortStableFunc(p.beginnings, func(a, b beginning) int { return cmp.Compare(len(b.model), len(a.model)) })
+	return p, nil
+}
+
+// claim notes what belongs to a pool.
+func (p *Pools) claim(pool *Pool) error {
+	for _, model := range pool.Models {
+		if other := p.models[model]; other != nil {
+			return fmt.Errorf("pools %q and %q: both have model %q", other.Name, pool.Name, model)
+		}
+		p.models[model] = pool
+		if start, many := strings.CutSuffix(model, "*"); many {
+			p.beginnings = append(p.beginnings, beginning{start, pool})
+		}
+	}
+	components := pool.Components
+	if pool.Name != "" {
+		components = append([]string{pool.Name}, components...)
+	}
+	for _, component := range components {
+		if other := p.components[component]; other != nil && other != pool {
+			return fmt.Errorf("pools %q and %q: both have component %q", other.Name, pool.Name, component)
+		}
+		p.components[component] = pool
+	}
+	return nil
+}
+
+// Named returns a pool by its name, nil if there is none. The default pool has none.
+func (p *Pools) Named(name string) *Pool { return p.named[name] }
+
+// byModel returns the pool of a model, nil if it belongs to none.
+func (p *Pools) byModel(model string) *Pool {
+	if model == "" {
+		return nil
+	}
+	if pool := p.models[model]; pool != nil {
+		return pool
+	}
+	for _, b := range p.beginnings {
+		if strings.HasPrefix(model, b.model) {
+			return b.pool
+		}
+	}
+	return nil
+}
+
+// choosesByModel reports whether the model of a request can tell its pool.
+func (p *Pools) choosesByModel() bool { return len(p.models) > 0 }

@@ -1,0 +1,93 @@
+package extproc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// saying is what Envoy's configuration says of every request.
+type saying struct{ said ChosenPolicy }
+
+func (s saying) Policy(context.Context, *extprocv3.ProcessingRequest) ChosenPolicy { return s.said }
+
+// poolOf returns a pool with two endpoints 10.0.NET.1:80 and 10.0.NET.2:80 that
+// counts with others.
+func poolOf(t testing.TB, counting *route.Router, name string, net int, policy route.Policy, models ...string) *Pool {
+	t.Helper()
+	p := &Pool{Name: name, Cluster: name + "_cluster", Models: models, Router: route.NewRouterCounting(policy, counting.Loads())}
+	var endpoints []fleet.Endpoint
+	for i := range 2 {
+		endpoints = append(endpoints, fleet.Endpoint{Address: fmt.Sprintf("10.0.%d.%d:80", net, i+1), Weight: 1})
+	}
+	set, _ := fleet.NewSet(endpoints)
+	p.Router.SetMembership(set)
+	return p
+}
+
+// somePools are the default pool and three others: llama (all models that begin
+// with llama-, and component big), tiny (llama-tiny) and random, which does not
+// look at prompts (embedder).
+func somePools(t testing.TB, fallback *route.Router) *Pools {
+	t.Helper()
+	long := route.Policy{Strategy: route.PrefixAware, PrefixLength: 2048, ConcurrencyThreshold: 2}
+	llama := poolOf(t, fallback, "llama", 1, long, "llama-*")
+	llama.Components = []string{"big"}
+	pools, err := NewPools(
+		&Pool{Cluster: "warmpath_pool", Router: fallback}, llama,
+		poolOf(t, fallback, "tiny", 2, prefixAware(), "llama-tiny", "llama-tiny-*"),
+		poolOf(t, fallback, "random", 3, route.Policy{Strategy: route.Random}, "embedder"),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pools
+}
+
+func TestPoolByModel(t *testing.T) {
+	pools := somePools(t, newRouter(t, prefixAware(), 2))
+	for model, want := range map[string]string{
+		"llama-70b": "llama", "llama-": "llama", "llama": "", "Llama-70b": "", "": "",
+		"llama-tiny": "tiny", "llama-tiny-q4": "tiny", "llama-tin": "llama", "embedder": "random", "embedder-2": "",
+	} {
+		got := ""
+		if pool := pools.byModel(model); pool != nil {
+			got = pool.Name
+		}
+		if got != want {
+			t.Errorf("model %q: pool %q, want %q", model, got, want)
+		}
+	}
+}
+
+func TestPoolsThatClaimTheSame(t *testing.T) {
+	router := newRouter(t, prefixAware(), 1)
+	for _, tc := range []struct {
+		a, b Pool
+		want string
+	}{
+		{Pool{Name: "a"}, Pool{Name: "a", Cluster: "y"}, `pool "a": want a name of its own`},
+		{Pool{Name: "a"}, Pool{Cluster: "y"}, `pool "": want a name of its own`},
+		{Pool{Name: "a"}, Pool{Name: "b"}, `both are cluster "x"`},
+		{Pool{Name: "a"}, Pool{Name: "b", Cluster: "d"}, `both are cluster "d"`},
+		{Pool{Name: "a", Models: []string{"m"}}, Pool{Name: "b", Cluster: "y", Models: []string{"m"}}, `both have model "m"`},
+		{Pool{Name: "a", Models: []string{"m*"}}, Pool{Name: "b", Cluster: "y", Models: []string{"m*"}}, `both have model "m*"`},
+		{Pool{Name: "a", Components: []string{"c"}}, Pool{Name: "b", Cluster: "y", Components: []string{"c"}}, `both have component "c"`},
+		{Pool{Name: "a"}, Pool{Name: "b", Cluster: "y", Components: []string{"a"}}, `both have component "a"`},
+	} {
+		tc.a.Cluster = "x"
+		if tc.b.Cluster == "" {
+			tc.b.Cluster = "x"
+		}
+		_, err := NewPools(&Pool{Cluster: "d", Router: router}, &tc.a, &tc.b)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v and %+v: %v, want %s", tc.a, tc.b, err, tc.want)
+		}
+	}
+}
