@@ -20,9 +20,9 @@ type requestHead struct {
 	// one that names the pool's cluster.
 	steered, pooled bool
 	component       string
-	traceParent string
-	traceState  string
-	requestID   string
+	traceParent     string
+	traceState      string
+	requestID       string
 }
 
 // Envoy answers 500 when a mutation takes a request above its limits, by default

@@ -3,6 +3,7 @@ package xds
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
@@ -26,31 +27,52 @@ func (s *Server) adopt(services []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, service := range services {
-		known := service == serviceName(s.cluster) || slices.Contains(s.oldServices, service)
-		if known || !issued.MatchString(service) || len(s.oldServices) >= maxOldServices {
-			continue
+		if issued.MatchString(service) && len(s.pools) > 0 {
+			if err := s.poolOf(service).adopt(service); err != nil {
+				return err
+			}
 		}
-		a, err := LoadAssignment(service, s.set)
-		if err != nil {
-			return err
-		}
-		if err := s.clients.expect(s.generation, []*endpointv3.ClusterLoadAssignment{a}); err != nil {
-			return err
-		}
-		if err := s.endpoints.UpdateResources(map[string]types.Resource{service: a}, nil); err != nil {
-			return err
-		}
-		s.oldServices = append(s.oldServices, service)
 	}
 	return nil
 }
 
+// poolOf returns the pool whose cluster a service name was made for; the first
+// pool if there is none of that name any more. s.mu is held.
+func (s *Server) poolOf(service string) *Pool {
+	cluster := service[:strings.LastIndexByte(service, '/')]
+	for _, p := range s.pools {
+		if p.cluster.GetName() == cluster || slices.Contains(p.oldServices, service) {
+			return p
+		}
+	}
+	return s.pools[0]
+}
+
+// adopt serves the pool's endpoints under one more name. The lock is held.
+func (p *Pool) adopt(service string) error {
+	if service == serviceName(p.cluster) || slices.Contains(p.oldServices, service) || len(p.oldServices) >= maxOldServices {
+		return nil
+	}
+	a, err := LoadAssignment(service, p.set)
+	if err != nil {
+		return err
+	}
+	if err := p.server.clients.expect(p, p.generation, []*endpointv3.ClusterLoadAssignment{a}); err != nil {
+		return err
+	}
+	if err := p.server.endpoints.UpdateResources(map[string]types.Resource{service: a}, nil); err != nil {
+		return err
+	}
+	p.oldServices = append(p.oldServices, service)
+	return nil
+}
+
 // stillWanted returns the names to serve beside the given one, when it becomes
-// the present one: those that an Envoy has subscribed to. s.mu is held.
-func (s *Server) stillWanted(present string) []string {
+// the present one: those that an Envoy has subscribed to. The lock is held.
+func (p *Pool) stillWanted(present string) []string {
 	var wanted []string
-	for _, service := range append(slices.Clone(s.oldServices), serviceName(s.cluster)) {
-		if service != present && s.clients.want(service) {
+	for _, service := range append(slices.Clone(p.oldServices), serviceName(p.cluster)) {
+		if service != present && p.server.clients.want(service) {
 			wanted = append(wanted, service)
 		}
 	}

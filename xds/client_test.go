@@ -112,7 +112,7 @@ func join(t *testing.T, conn *grpc.ClientConn, s *Server, node string) (*peer, *
 	t.Helper()
 	p := dial(t, conn, node)
 	p.ack(p.recv(resource.ClusterType))
-	p.subscribe(serviceName(s.cluster), nil)
+	p.subscribe(serviceName(pool(s).cluster), nil)
 	r := p.recv(resource.EndpointType)
 	p.ack(r)
 	return p, r

@@ -24,8 +24,7 @@ type clients struct {
 
 	mu          sync.Mutex
 	streams     map[int64]*client
-	generation  uint64
-	generations map[content]uint64
+	generations map[*Pool]map[content]uint64
 	nacks       uint64
 	lastNack    Nack
 	changed     chan struct{} // closed and replaced when anything above changes
@@ -33,7 +32,7 @@ type clients struct {
 
 func newClients(obs Observer) *clients {
 	return &clients{
-		obs: obs, streams: make(map[int64]*client), generations: make(map[content]uint64),
+		obs: obs, streams: make(map[int64]*client), generations: make(map[*Pool]map[content]uint64),
 		changed: make(chan struct{}),
 	}
 }
@@ -48,23 +47,27 @@ type client struct {
 	sent       map[string]map[string]string // nonce to services and versions: no answer yet
 }
 
-// expect records the content of a generation before it can be sent.
-func (c *clients) expect(generation uint64, assignments []*endpointv3.ClusterLoadAssignment) error {
+// expect records the content of a pool's generation before it can be sent.
+func (c *clients) expect(p *Pool, generation uint64, assignments []*endpointv3.ClusterLoadAssignment) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	known := c.generations[p]
+	if known == nil {
+		known = make(map[content]uint64)
+		c.generations[p] = known
+	}
 	for _, a := range assignments {
 		bytes, err := cache.MarshalResource(a)
 		if err != nil {
 			return fmt.Errorf("endpoints of %s: %w", a.GetClusterName(), err)
 		}
-		c.generations[content{a.GetClusterName(), cache.HashResource(bytes)}] = generation
+		known[content{a.GetClusterName(), cache.HashResource(bytes)}] = generation
 	}
-	for k, g := range c.generations {
+	for k, g := range known {
 		if g+remembered < generation {
-			delete(c.generations, k)
+			delete(known, k)
 		}
 	}
-	c.generation = generation
 	c.wake()
 	return nil
 }
@@ -75,12 +78,32 @@ func (c *clients) wake() {
 	c.changed = make(chan struct{})
 }
 
-// newest returns the latest generation among the contents. c.mu is held.
-func (c *clients) newest(contents map[string]string) (generation uint64) {
+// newest returns the latest generation of a pool among the contents. c.mu is held.
+func (c *clients) newest(p *Pool, contents map[string]string) (generation uint64) {
 	for service, version := range contents {
-		generation = max(generation, c.generations[content{service, version}])
+		generation = max(generation, c.generations[p][content{service, version}])
 	}
 	return generation
+}
+
+// follows reports whether an Envoy has subscribed to a pool. c.mu is held.
+func (c *clients) follows(cl *client, p *Pool) bool {
+	for known := range c.generations[p] {
+		if cl.subscribed[known.service] {
+			return true
+		}
+	}
+	return false
+}
+
+// concerns reports whether any of the contents is of a pool. c.mu is held.
+func (c *clients) concerns(p *Pool, contents map[string]string) bool {
+	for known := range c.generations[p] {
+		if _, ok := contents[known.service]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // want reports whether any Envoy has subscribed to the service.
@@ -109,15 +132,15 @@ func (s settlement) refusal(generation uint64) error {
 	return fmt.Errorf("generation %d at %q: %w: %s", generation, s.refused, ErrRefused, s.detail)
 }
 
-func (c *clients) settled(generation uint64) settlement {
+func (c *clients) settled(p *Pool, generation uint64) settlement {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := settlement{changed: c.changed, detail: c.lastNack.Detail}
 	for _, cl := range c.streams {
 		switch {
-		case len(cl.subscribed) == 0:
-		case c.newest(cl.held) >= generation && !c.overtaken(cl, generation):
-		case c.newest(cl.refused) >= generation:
+		case !c.follows(cl, p):
+		case c.newest(p, cl.held) >= generation && !c.overtaken(cl, p, generation):
+		case c.newest(p, cl.refused) >= generation:
 			s.refused = append(s.refused, cl.node)
 		default:
 			s.behind = append(s.behind, cl.node)
@@ -128,12 +151,13 @@ func (c *clients) settled(generation uint64) settlement {
 	return s
 }
 
-// joined reports whether any Envoy has subscribed, and what tells of changes.
-func (c *clients) joined() (bool, <-chan struct{}) {
+// joined reports whether any Envoy has subscribed to a pool, and what tells of
+// changes.
+func (c *clients) joined(p *Pool) (bool, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, cl := range c.streams {
-		if len(cl.subscribed) > 0 {
+		if c.follows(cl, p) {
 			return true, c.changed
 		}
 	}
@@ -142,24 +166,24 @@ func (c *clients) joined() (bool, <-chan struct{}) {
 
 // overtaken reports whether an older content is on its way to an Envoy that
 // already has the one that is asked for. c.mu is held.
-func (c *clients) overtaken(cl *client, generation uint64) bool {
+func (c *clients) overtaken(cl *client, p *Pool, generation uint64) bool {
 	for _, contents := range cl.sent {
-		if c.newest(contents) < generation && len(contents) > 0 {
+		if c.concerns(p, contents) && c.newest(p, contents) < generation {
 			return true
 		}
 	}
 	return false
 }
 
-func (c *clients) status() Status {
+func (c *clients) status(p *Pool, generation uint64) Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st := Status{Generation: c.generation, Clients: []Client{}, Nacks: c.nacks, LastNack: c.lastNack}
+	st := Status{Generation: generation, Clients: []Client{}, Nacks: c.nacks, LastNack: c.lastNack}
 	for _, cl := range c.streams {
 		if cl.connected {
 			st.Clients = append(st.Clients, Client{
-				Node: cl.node, Subscribed: len(cl.subscribed) > 0,
-				Acked: c.newest(cl.held), Refused: c.newest(cl.refused),
+				Node: cl.node, Subscribed: c.follows(cl, p),
+				Acked: c.newest(p, cl.held), Refused: c.newest(p, cl.refused),
 			})
 		}
 	}

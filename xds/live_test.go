@@ -16,7 +16,7 @@ import (
 
 func publishSet(t *testing.T, s *Server, endpoints ...fleet.Endpoint) uint64 {
 	t.Helper()
-	g, err := s.Publish(setOf(t, endpoints...))
+	g, err := pool(s).Publish(setOf(t, endpoints...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func publishSet(t *testing.T, s *Server, endpoints ...fleet.Endpoint) uint64 {
 func waitConnected(t *testing.T, s *Server) {
 	t.Helper()
 	eventually(t, "the Envoy subscribes", func() bool {
-		st := s.Status()
+		st := pool(s).Status()
 		return len(st.Clients) > 0 && st.Clients[0].Subscribed
 	})
 }
@@ -58,7 +58,7 @@ func TestEnvoyFollowsTheSet(t *testing.T) {
 	publishSet(t, s, b) // as it is already: not sent
 	waitAcked(t, s, publishSet(t, s))
 	e.waitHosts()
-	if st := s.Status(); st.Nacks != 0 {
+	if st := pool(s).Status(); st.Nacks != 0 {
 		t.Errorf("refused: %+v", st.LastNack)
 	}
 	if after := e.updates(); after != before+1 {
@@ -80,10 +80,10 @@ func TestChangedClusterIsLiveAtOnce(t *testing.T) {
 	stop := e.traffic()
 	for i := range 10 {
 		start := time.Now()
-		if _, err := s.Reconfigure(Options{ConnectTimeout: time.Duration(i+2) * time.Second}); err != nil {
+		if _, err := pool(s).Reconfigure(Options{ConnectTimeout: time.Duration(i+2) * time.Second}); err != nil {
 			t.Fatal(err)
 		}
-		name := serviceName(s.cluster)
+		name := serviceName(pool(s).cluster)
 		eventually(t, "the new cluster is active", func() bool {
 			_, body, err := e.get("http://" + e.admin + "/config_dump?resource=dynamic_active_clusters")
 			return err == nil && strings.Contains(body, name)
@@ -98,7 +98,7 @@ func TestChangedClusterIsLiveAtOnce(t *testing.T) {
 	for i := range 20 {
 		reconfigure(t, s, time.Duration(i+50)*time.Second)
 	}
-	last := serviceName(s.cluster)
+	last := serviceName(pool(s).cluster)
 	eventually(t, "the last cluster is active", func() bool {
 		_, body, err := e.get("http://" + e.admin + "/config_dump?resource=dynamic_active_clusters")
 		return err == nil && strings.Contains(body, last)
@@ -127,27 +127,27 @@ func TestEnvoyRefusal(t *testing.T) {
 	waitConnected(t, s)
 	waitAcked(t, s, 1)
 
-	bad, err := LoadAssignment(serviceName(s.cluster), setOf(t, host("10.0.0.2:8000")))
+	bad, err := LoadAssignment(serviceName(pool(s).cluster), setOf(t, host("10.0.0.2:8000")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	bad.Endpoints[0].LbEndpoints[0].GetEndpoint().Address = &corev3.Address{Address: &corev3.Address_SocketAddress{
 		SocketAddress: &corev3.SocketAddress{Address: "gpu-1.example", PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: 8000}},
 	}}
-	if err := s.clients.expect(2, []*endpointv3.ClusterLoadAssignment{bad}); err != nil {
+	if err := s.clients.expect(pool(s), 2, []*endpointv3.ClusterLoadAssignment{bad}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.endpoints.UpdateResource(bad.GetClusterName(), bad); err != nil {
 		t.Fatal(err)
 	}
-	s.generation = 2
+	pool(s).generation = 2
 	ev.wait(t, "nack envoy "+resource.EndpointType+": malformed IP address: gpu-1.example")
 	if err := behind(t, s, 2); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "gpu-1.example") {
 		t.Errorf("Acked = %v, want ErrRefused with Envoy's words", err)
 	}
 	e.waitHosts("10.0.0.1:8000 HEALTHY 1")
 
-	broken := proto.CloneOf(s.cluster)
+	broken := proto.CloneOf(pool(s).cluster)
 	broken.LoadBalancingPolicy = nil
 	broken.ConnectTimeout.Seconds = -1
 	if err := s.clusters.UpdateResource(broken.GetName(), broken); err != nil {
@@ -158,7 +158,7 @@ func TestEnvoyRefusal(t *testing.T) {
 
 	waitAcked(t, s, publishSet(t, s, host("10.0.0.3:8000")))
 	e.waitHosts("10.0.0.3:8000 HEALTHY 1")
-	if st := s.Status(); st.Nacks != 2 {
+	if st := pool(s).Status(); st.Nacks != 2 {
 		t.Errorf("%d refusals, want 2: each bad resource costs one", st.Nacks)
 	}
 }
@@ -178,10 +178,7 @@ func TestRestartNeverEmptiesThePool(t *testing.T) {
 	stop := e.traffic()
 	kill()
 	eventually(t, "Envoy notices", func() bool { return e.stat("control_plane.connected_state") == "0" })
-	after, err := New(Options{ConnectTimeout: 3 * time.Second}, Observer{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := serverOf(t, Observer{}, Options{ConnectTimeout: 3 * time.Second})
 	e.control(after)
 	eventually(t, "Envoy is back", func() bool { return e.stat("control_plane.connected_state") == "1" })
 	if hosts := e.hosts(); len(hosts) != 2 {

@@ -131,10 +131,19 @@ func (c *clients) answer(cl *client, r *discovery.DeltaDiscoveryRequest) (event 
 			delete(cl.refused, service)
 		}
 	}
-	generation := c.newest(contents)
-	if c.obs.OnAck == nil || generation == 0 {
+	if c.obs.OnAck == nil {
 		return nil
 	}
+	var taken []uint64
+	for p := range c.generations {
+		if generation := c.newest(p, contents); generation > 0 {
+			taken = append(taken, generation)
+		}
+	}
 	node := cl.node
-	return func() { c.obs.OnAck(node, generation) }
+	return func() {
+		for _, generation := range taken {
+			c.obs.OnAck(node, generation)
+		}
+	}
 }

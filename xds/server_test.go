@@ -21,20 +21,36 @@ import (
 
 func newServer(t *testing.T, obs Observer) *Server {
 	t.Helper()
-	s, err := New(Options{}, obs)
-	if err != nil {
-		t.Fatal(err)
+	return serverOf(t, obs, Options{})
+}
+
+// serverOf returns a server of pools.
+func serverOf(t *testing.T, obs Observer, pools ...Options) *Server {
+	t.Helper()
+	s := New(obs)
+	for _, o := range pools {
+		if _, err := s.Add(o); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return s
 }
 
+// pool is the first pool of a server.
+func pool(s *Server) *Pool { return s.pools[0] }
+
 func publish(t *testing.T, s *Server, addresses ...string) uint64 {
+	t.Helper()
+	return publishTo(t, pool(s), addresses...)
+}
+
+func publishTo(t *testing.T, p *Pool, addresses ...string) uint64 {
 	t.Helper()
 	endpoints := make([]fleet.Endpoint, len(addresses))
 	for i, a := range addresses {
 		endpoints[i] = host(a + ":8000")
 	}
-	g, err := s.Publish(setOf(t, endpoints...))
+	g, err := p.Publish(setOf(t, endpoints...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +62,7 @@ func waitAcked(t *testing.T, s *Server, generation uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := s.Acked(ctx, generation); err != nil {
+	if err := pool(s).Acked(ctx, generation); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -56,7 +72,7 @@ func behind(t *testing.T, s *Server, generation uint64) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	return s.Acked(ctx, generation)
+	return pool(s).Acked(ctx, generation)
 }
 
 // events collects what an Observer is told.
@@ -110,7 +126,7 @@ func TestNothingIsSentBeforeTheFirstPublish(t *testing.T) {
 	s := newServer(t, Observer{})
 	conn := serve(t, s)
 	early := dial(t, conn, "early")
-	if err := s.Acked(t.Context(), 1); err != nil {
+	if err := pool(s).Acked(t.Context(), 1); err != nil {
 		t.Errorf("Acked with nobody connected: %v", err)
 	}
 	if g := publish(t, s, "10.0.0.1"); g != 1 {
@@ -145,7 +161,7 @@ func TestPublishedEndpointsArrive(t *testing.T) {
 	p.ack(r)
 	waitAcked(t, s, g)
 	want := Status{Generation: 2, Clients: []Client{{Node: "a", Subscribed: true, Acked: 2}}}
-	if st := s.Status(); st.Generation != 2 || !slices.Equal(st.Clients, want.Clients) || st.Nacks != 0 {
+	if st := pool(s).Status(); st.Generation != 2 || !slices.Equal(st.Clients, want.Clients) || st.Nacks != 0 {
 		t.Errorf("Status = %+v, want %+v", st, want)
 	}
 	// A third set comes next: had the equal one been sent, it would come here.
@@ -181,7 +197,7 @@ func TestRefusalIsReportedAndHoldsUpNobody(t *testing.T) {
 	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), `"bad"`) || strings.Contains(err.Error(), `"good"`) {
 		t.Errorf("Acked = %v, want ErrRefused by bad alone", err)
 	}
-	st := s.Status()
+	st := pool(s).Status()
 	if st.Nacks != 1 || st.LastNack.Node != "bad" || len(st.LastNack.Detail) != 2048 {
 		t.Errorf("Status has %d refusals, last by %q with %d bytes", st.Nacks, st.LastNack.Node, len(st.LastNack.Detail))
 	}
@@ -194,7 +210,7 @@ func TestRefusalIsReportedAndHoldsUpNobody(t *testing.T) {
 		p.ack(p.recv(resource.EndpointType))
 	}
 	waitAcked(t, s, g)
-	if c := s.Status().Clients[0]; c.Acked != 3 || c.Refused != 0 {
+	if c := pool(s).Status().Clients[0]; c.Acked != 3 || c.Refused != 0 {
 		t.Errorf("client %+v, want bad at 3 with no refusal left", c)
 	}
 }
@@ -239,7 +255,7 @@ func TestReconnect(t *testing.T) {
 	first := newServer(t, Observer{})
 	publish(t, first, "10.0.0.1")
 	_, before := join(t, serve(t, first), first, "a")
-	held := map[string]string{serviceName(first.cluster): before.GetResources()[0].GetVersion()}
+	held := map[string]string{serviceName(pool(first).cluster): before.GetResources()[0].GetVersion()}
 
 	t.Run("same content", func(t *testing.T) {
 		s := newServer(t, Observer{})
@@ -247,7 +263,7 @@ func TestReconnect(t *testing.T) {
 		g := publish(t, s, "10.0.0.1")
 		p := dial(t, conn, "a")
 		p.ack(p.recv(resource.ClusterType))
-		p.subscribe(serviceName(s.cluster), held)
+		p.subscribe(serviceName(pool(s).cluster), held)
 		waitSubscribed(t, s)
 		waitAcked(t, s, g)
 		publish(t, s, "10.0.0.2")
@@ -261,7 +277,7 @@ func TestReconnect(t *testing.T) {
 		g := publish(t, s, "10.0.0.2") // the same generation number as before
 		p := dial(t, conn, "a")
 		p.ack(p.recv(resource.ClusterType))
-		p.subscribe(serviceName(s.cluster), held)
+		p.subscribe(serviceName(pool(s).cluster), held)
 		r := p.recv(resource.EndpointType)
 		if got := addresses(t, r); !slices.Equal(got, []string{"10.0.0.2"}) {
 			t.Errorf("endpoints %v, want 10.0.0.2", got)
@@ -278,8 +294,8 @@ func waitSubscribed(t *testing.T, s *Server) {
 	t.Helper()
 	deadline := time.After(patience)
 	for {
-		settled := s.clients.settled(0)
-		if st := s.Status(); len(st.Clients) == 1 && st.Clients[0].Subscribed {
+		settled := s.clients.settled(pool(s), 0)
+		if st := pool(s).Status(); len(st.Clients) == 1 && st.Clients[0].Subscribed {
 			return
 		}
 		select {
@@ -298,7 +314,7 @@ func TestReturnToAnEarlierSet(t *testing.T) {
 	publish(t, s, "10.0.0.1")
 	p := dial(t, conn, "slow")
 	p.ack(p.recv(resource.ClusterType))
-	p.subscribe(serviceName(s.cluster), nil)
+	p.subscribe(serviceName(pool(s).cluster), nil)
 	r := p.recv(resource.EndpointType)
 	publish(t, s, "10.0.0.2")
 	g := publish(t, s, "10.0.0.1")
@@ -328,14 +344,14 @@ func TestReturnWhileAnotherSetIsUnderWay(t *testing.T) {
 func reconfigure(t *testing.T, s *Server, timeout time.Duration) (service string) {
 	t.Helper()
 	o := Options{ConnectTimeout: timeout}
-	g, err := s.Reconfigure(o)
+	g, err := pool(s).Reconfigure(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := s.Reconfigure(o); again != g || err != nil {
+	if again, err := pool(s).Reconfigure(o); again != g || err != nil {
 		t.Errorf("Reconfigure with equal options = %d, %v; want %d again", again, err, g)
 	}
-	return serviceName(s.cluster)
+	return serviceName(pool(s).cluster)
 }
 
 func served(s *Server) []string {
@@ -354,7 +370,7 @@ func TestReconfigureBeforePublish(t *testing.T) {
 	}
 	join(t, conn, s, "a")
 	waitAcked(t, s, 1)
-	if _, err := s.Reconfigure(Options{ConnectTimeout: -1}); err == nil {
+	if _, err := pool(s).Reconfigure(Options{ConnectTimeout: -1}); err == nil {
 		t.Error("Reconfigure takes a negative timeout")
 	}
 }
@@ -366,7 +382,7 @@ func TestReconfigure(t *testing.T) {
 	publish(t, s, "10.0.0.1")
 	p, _ := join(t, conn, s, "a")
 	waitAcked(t, s, 1)
-	first := serviceName(s.cluster)
+	first := serviceName(pool(s).cluster)
 
 	var names []string
 	for i := range 3 {
@@ -424,7 +440,7 @@ func TestReconfigureBack(t *testing.T) {
 	publish(t, s, "10.0.0.1")
 	a := reconfigure(t, s, 2*time.Second)
 	join(t, conn, s, "a") // stays with the first
-	waitAcked(t, s, s.generation)
+	waitAcked(t, s, pool(s).generation)
 	for range 3 {
 		b := reconfigure(t, s, 3*time.Second)
 		if got := served(s); !slices.Equal(got, sorted(a, b)) {
@@ -464,7 +480,7 @@ func TestRenamingTheClusterRemovesTheOldOne(t *testing.T) {
 	conn := serve(t, s)
 	publish(t, s, "10.0.0.1")
 	p, _ := join(t, conn, s, "a")
-	if _, err := s.Reconfigure(Options{Name: "other"}); err != nil {
+	if _, err := pool(s).Reconfigure(Options{Name: "other"}); err != nil {
 		t.Fatal(err)
 	}
 	r := p.recv(resource.ClusterType)
@@ -488,7 +504,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	p, _ := join(t, conn, s, "a")
 	waitAcked(t, s, 1)
 	result := make(chan error)
-	go func() { result <- s.Acked(t.Context(), 2) }()
+	go func() { result <- pool(s).Acked(t.Context(), 2) }()
 	publish(t, s, "10.0.0.2")
 	p.recv(resource.EndpointType)
 	s.Close()

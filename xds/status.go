@@ -5,7 +5,7 @@ package xds
 type Observer struct {
 	// OnConnect and OnDisconnect get the node id of an Envoy.
 	OnConnect, OnDisconnect func(node string)
-	// OnAck is called when an Envoy uses the endpoints of a generation.
+	// OnAck is called when an Envoy uses the endpoints of a pool's generation.
 	OnAck func(node string, generation uint64)
 	// OnNack is called when an Envoy refuses a resource; detail is its own text.
 	OnNack func(Nack)
@@ -18,7 +18,7 @@ type Nack struct {
 	Detail  string `json:"detail"` // at most 2 KiB of Envoy's message
 }
 
-// Status is a picture of the connected Envoys.
+// Status is a picture of the connected Envoys as to one pool.
 type Status struct {
 	// Generation is the one last published; 0 before the first.
 	Generation uint64 `json:"generation"`
