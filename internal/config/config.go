@@ -20,22 +20,23 @@ type Problems = strict.Problems
 
 // Config is a complete, checked configuration.
 type Config struct {
-	Listen        Listen        `yaml:"listen"`
-	TLS           TLS           `yaml:"tls"`
-	RoutingConfig RoutingConfig `yaml:"routingConfig"`
+	Listen Listen `yaml:"listen"`
+	TLS    TLS    `yaml:"tls"`
+	// Pool is the default pool: of the requests that belong to no other.
+	Pool `yaml:",inline"`
+	// Pools are the others.
+	Pools     []NamedPool `yaml:"pools,omitempty"`
+	Component Component   `yaml:"component"`
 	// Routers is how many warmpath processes, this one included, route to the same
 	// endpoints without knowing of each other's requests, 1 to MaxRouters.
-	Routers    int           `yaml:"routers"`
-	Policies   []NamedPolicy `yaml:"policies"`
-	Tenant     Tenant        `yaml:"tenant"`
-	Membership Membership    `yaml:"membership"`
-	Health     Health        `yaml:"health"`
-	Cluster    Cluster       `yaml:"cluster"`
-	Limits     Limits        `yaml:"limits"`
-	Retry      Retry         `yaml:"retry"`
-	Tracing    Tracing       `yaml:"tracing"`
-	Recording  Recording     `yaml:"recording"`
-	Log        Log           `yaml:"log"`
+	Routers   int           `yaml:"routers"`
+	Policies  []NamedPolicy `yaml:"policies"`
+	Tenant    Tenant        `yaml:"tenant"`
+	Limits    Limits        `yaml:"limits"`
+	Retry     Retry         `yaml:"retry"`
+	Tracing   Tracing       `yaml:"tracing"`
+	Recording Recording     `yaml:"recording"`
+	Log       Log           `yaml:"log"`
 }
 
 // Listen holds the addresses to serve on, each "ip:port", "localhost:port",
@@ -213,19 +214,11 @@ const MaxRouters = 1000
 // Default is the configuration of an empty file, which only lacks a membership.
 func Default() Config {
 	return Config{
-		Listen: Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004", SocketMode: 0o660},
-		RoutingConfig: RoutingConfig{
-			RoutingStrategy: Random,
-			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: route.DefaultPrefixLength, ConcurrencyThreshold: AutoThreshold},
-		},
-		Routers:    1,
-		Tenant:     Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
-		Membership: Membership{DrainTimeout: 5 * time.Minute},
-		Health: Health{
-			Path: "/health", Interval: time.Second, Timeout: time.Second,
-			FailedProbes: 3, GoodProbes: 2, FailedRequests: 5, SlowStart: 30 * time.Second,
-		},
-		Cluster:   Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
+		Listen:    Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004", SocketMode: 0o660},
+		Pool:      defaultPool(),
+		Component: Component{Header: "x-amzn-sagemaker-inference-component"},
+		Routers:   1,
+		Tenant:    Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
 		Limits:    Limits{RequestBodyBytes: 4 << 20, TotalBodyBytes: 256 << 20, Requests: 50_000, InflateBytes: 4 << 20},
 		Retry:     Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
 		Tracing:   Tracing{Insecure: true, SampleRatio: 1},

@@ -28,31 +28,29 @@ func Decode(name string, data []byte) (Config, Problems) {
 
 func (c *Config) decode(root strict.Value) {
 	hasMembership := false
-	isMapping := root.Fields(
-		strict.Field{Name: "listen", Decode: c.Listen.decode},
-		strict.Field{Name: "tls", Decode: c.TLS.decode},
-		strict.Field{Name: "routingConfig", Alias: "RoutingConfig", Decode: c.RoutingConfig.decode},
+	fields := append([]strict.Field{
+		{Name: "listen", Decode: c.Listen.decode},
+		{Name: "tls", Decode: c.TLS.decode},
+	}, c.fields(&hasMembership)...)
+	isMapping := root.Fields(append(fields,
+		strict.Field{Name: "pools", Decode: c.decodePools},
+		strict.Field{Name: "component", Decode: c.Component.decode},
 		strict.Field{Name: "policies", Decode: c.decodePolicies},
 		strict.Field{Name: "routers", Decode: strict.Int(&c.Routers, 1, MaxRouters)},
 		strict.Field{Name: "tenant", Decode: c.Tenant.decode},
-		strict.Field{Name: "membership", Decode: func(v strict.Value) {
-			hasMembership = true
-			c.Membership.decode(v)
-		}},
-		strict.Field{Name: "health", Decode: c.Health.decode},
-		strict.Field{Name: "cluster", Decode: c.Cluster.decode},
 		strict.Field{Name: "limits", Decode: c.Limits.decode},
 		strict.Field{Name: "retry", Decode: c.Retry.decode},
 		strict.Field{Name: "tracing", Decode: c.Tracing.decode},
 		strict.Field{Name: "recording", Decode: c.Recording.decode},
 		strict.Field{Name: "log", Decode: c.Log.decode},
-	)
+	)...)
 	if c.Limits.TotalBodyBytes < c.Limits.RequestBodyBytes {
 		root.Report("limits.totalBodyBytes", "%d is below requestBodyBytes, %d", c.Limits.TotalBodyBytes, c.Limits.RequestBodyBytes)
 	}
-	if isMapping && !hasMembership {
+	if isMapping && !hasMembership && len(c.Pools) == 0 {
 		root.Report("membership", noSource)
 	}
+	c.finishPools(root, hasMembership)
 }
 
 func (r *RoutingConfig) decode(v strict.Value) { v.Fields(r.fields()...) }
@@ -95,6 +93,10 @@ func decodeAuto[N ~int](v strict.Value, n *N, auto N, low, high int) {
 
 func (t *Tenant) decode(v strict.Value) {
 	v.Fields(strict.Field{Name: "header", Decode: func(v strict.Value) { decodeHeader(v, &t.Header) }})
+}
+
+func (c *Component) decode(v strict.Value) {
+	v.Fields(strict.Field{Name: "header", Decode: func(v strict.Value) { decodeHeader(v, &c.Header) }})
 }
 
 func (c *Cluster) decode(v strict.Value) {

@@ -12,7 +12,7 @@ import (
 // is bound to sockets, to Envoy's view of the cluster or to exporters, and
 // waits for a restart.
 func livePaths() []string {
-	return []string{"routingConfig", "policies", "routers", "tenant", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "log.level"}
+	return []string{"routingConfig", "policies", "routers", "tenant", "component", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "log.level"}
 }
 
 // Reload returns the configuration that a process running c should use now that
@@ -20,6 +20,8 @@ func livePaths() []string {
 func (c Config) Reload(next Config) (effective Config, restart []string) {
 	effective = c
 	effective.RoutingConfig = next.RoutingConfig
+	effective.Pools = withRouting(c.Pools, next.Pools)
+	effective.Component = next.Component
 	effective.Policies = next.Policies
 	effective.Routers = next.Routers
 	effective.Tenant = next.Tenant
@@ -34,6 +36,7 @@ func (c Config) Reload(next Config) (effective Config, restart []string) {
 // NeedsRestart returns the paths, sorted, of what differs between two
 // configurations and takes effect only at a restart.
 func NeedsRestart(old, next Config) []string {
+	old.Pools = withRouting(old.Pools, next.Pools)
 	return slices.DeleteFunc(Diff(old, next), live)
 }
 
