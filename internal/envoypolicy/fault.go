@@ -19,6 +19,8 @@ const (
 	TooLong
 	// UnknownPolicy: no policy of the configuration has that name.
 	UnknownPolicy
+	// UnknownPool: no pool of the configuration has that name.
+	UnknownPool
 	// UnknownField: a policy has no such field.
 	UnknownField
 	// RepeatedField: a field stands there twice, in two spellings or places.
@@ -33,6 +35,7 @@ var problemNames = [...]string{
 	Malformed:     "malformed",
 	TooLong:       "too_long",
 	UnknownPolicy: "unknown_policy",
+	UnknownPool:   "unknown_pool",
 	UnknownField:  "unknown_field",
 	RepeatedField: "repeated_field",
 	WrongType:     "wrong_type",
@@ -84,8 +87,9 @@ func (f *Fault) Error() string {
 }
 
 const (
-	wantFields = "want strategy, prefix_length, concurrency_threshold, policy"
+	wantFields = "want strategy, prefix_length, concurrency_threshold, policy, pool"
 	wantPolicy = "want the name of a policy of the configuration"
+	wantPool   = "want the name of a pool of the configuration"
 )
 
 var (

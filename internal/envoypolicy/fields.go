@@ -15,6 +15,7 @@ const (
 	fieldPrefixLength = "prefix_length"
 	fieldThreshold    = "concurrency_threshold"
 	fieldPolicy       = "policy"
+	fieldPool         = "pool"
 	// The blocks of SageMaker's RoutingConfig, in which the fields may stand.
 	blockRouting     = "routing_config"
 	blockPrefixAware = "prefix_aware_routing_config"
@@ -31,6 +32,8 @@ func canonical(name string) string {
 		return fieldThreshold
 	case "policy":
 		return fieldPolicy
+	case "pool":
+		return fieldPool
 	case "routing_config", "routingConfig", "RoutingConfig":
 		return blockRouting
 	case "prefix_aware_routing_config", "prefixAwareRoutingConfig", "PrefixAwareRoutingConfig":
@@ -56,9 +59,9 @@ type fields struct {
 	strategy     route.Strategy
 	prefixLength int
 	threshold    int
-	policy       string
+	policy, pool string
 
-	hasStrategy, hasPrefixLength, hasThreshold, hasPolicy bool
+	hasStrategy, hasPrefixLength, hasThreshold, hasPolicy, hasPool bool
 	fault                                                 *Fault
 }
 
@@ -68,6 +71,13 @@ func (r *Resolver) ofStruct(origin Origin, s *structpb.Struct) outcome {
 	var f fields
 	f.read("", s)
 	p := r.fallback
+	if f.hasPool && f.fault == nil {
+		of, ok := r.pools[f.pool]
+		if !ok {
+			f.report(UnknownPool, fieldPool, quote(f.pool), wantPool)
+		}
+		p = of
+	}
 	if f.hasPolicy && f.fault == nil {
 		named, ok := r.named[f.policy]
 		if !ok {
@@ -88,7 +98,7 @@ func (r *Resolver) ofStruct(origin Origin, s *structpb.Struct) outcome {
 	if f.hasThreshold {
 		p.ConcurrencyThreshold = f.threshold
 	}
-	return outcome{policy: p, given: f.hasPolicy || f.hasStrategy || f.hasPrefixLength || f.hasThreshold}
+	return outcome{policy: p, pool: f.pool, given: f.hasPolicy || f.hasStrategy || f.hasPrefixLength || f.hasThreshold || f.hasPool}
 }
 
 func (f *fields) read(block string, s *structpb.Struct) {
@@ -123,12 +133,10 @@ func (f *fields) readField(field string, v *structpb.Value) {
 		f.threshold = f.whole(field, v, route.MinConcurrencyThreshold, route.MaxConcurrencyThreshold, wantThreshold)
 	case fieldPolicy:
 		f.once(field, &f.hasPolicy)
-		name, ok := v.GetKind().(*structpb.Value_StringValue)
-		if !ok {
-			f.report(WrongType, field, show(v), wantPolicy)
-			return
-		}
-		f.policy = name.StringValue
+		f.policy = f.text(field, v, wantPolicy)
+	case fieldPool:
+		f.once(field, &f.hasPool)
+		f.pool = f.text(field, v, wantPool)
 	default:
 		inner, ok := v.GetKind().(*structpb.Value_StructValue)
 		if !ok {
@@ -151,6 +159,16 @@ func (f *fields) readStrategy(v *structpb.Value) {
 		return
 	}
 	f.strategy = strategy
+}
+
+// text reads a name.
+func (f *fields) text(field string, v *structpb.Value, want string) string {
+	name, ok := v.GetKind().(*structpb.Value_StringValue)
+	if !ok {
+		f.report(WrongType, field, show(v), want)
+		return ""
+	}
+	return name.StringValue
 }
 
 // whole reads a whole number within bounds.

@@ -36,6 +36,8 @@ func testResolver(t testing.TB) *Resolver {
 	r, err := NewResolver(map[string]route.Policy{
 		"long":   {Strategy: route.PrefixAware, PrefixLength: 16384, ConcurrencyThreshold: 7},
 		"random": {},
+	}, map[string]route.Policy{
+		"llama": {Strategy: route.KVAware, ConcurrencyThreshold: 3},
 	}, route.Policy{Strategy: route.LeastOutstandingRequests})
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +47,9 @@ func testResolver(t testing.TB) *Resolver {
 
 func describe(r Resolution) string {
 	s := fmt.Sprintf("%s %s %d %d", r.Origin, r.Policy.Strategy, r.Policy.PrefixLength, r.Policy.ConcurrencyThreshold)
+	if r.Pool != "" {
+		s += " of " + r.Pool
+	}
 	for _, f := range r.Faults {
 		s += "; " + f.Error()
 	}

@@ -169,7 +169,7 @@ func TestTextMatchesMessage(t *testing.T) {
 }
 
 func testResolver2(t *rapid.T) *Resolver {
-	r, err := NewResolver(map[string]route.Policy{"long": {Strategy: route.PrefixAware}}, route.Policy{})
+	r, err := NewResolver(map[string]route.Policy{"long": {Strategy: route.PrefixAware}}, nil, route.Policy{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ var sayings = []said{
 func TestPrecedence(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fallback := route.Policy{Strategy: route.LeastOutstandingRequests, PrefixLength: 8192, ConcurrencyThreshold: 99}
-		r, err := NewResolver(map[string]route.Policy{"long": {Strategy: route.PrefixAware}}, fallback)
+		r, err := NewResolver(map[string]route.Policy{"long": {Strategy: route.PrefixAware}}, nil, fallback)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -91,6 +91,8 @@ type Input struct {
 type Resolution struct {
 	Policy route.Policy
 	Origin Origin
+	// Pool is the pool that the deciding source names, empty if it names none.
+	Pool string
 	// Faults are those of the sources that were passed over, in their order. It
 	// is shared and must not be changed.
 	Faults []*Fault
@@ -100,6 +102,7 @@ type Resolution struct {
 // and safe for concurrent use: a changed configuration makes a new one.
 type Resolver struct {
 	named    map[string]route.Policy
+	pools    map[string]route.Policy
 	fallback route.Policy
 	initial  *lru.Cache[string, outcome]
 	cluster  *lru.Cache[string, outcome]
@@ -109,16 +112,18 @@ type Resolver struct {
 // outcome is what one source says.
 type outcome struct {
 	policy route.Policy
-	given  bool     // policy counts
+	pool   string
+	given  bool     // policy and pool count
 	faults []*Fault // at most one; not given then
 }
 
-// NewResolver returns a Resolver of the named policies and the default one. A
-// policy without a prefix length has route.DefaultPrefixLength, so that a source
+// NewResolver returns a Resolver of the named policies, the policies of the named
+// pools, and that of the default pool. What a source leaves open is as in its
+// pool's policy. A policy without a prefix length has route.DefaultPrefixLength, so that a source
 // may turn PREFIX_AWARE on. A name is 1 to 64 printable ASCII characters
 // without spaces, and does not begin with a brace, which begins JSON.
-func NewResolver(named map[string]route.Policy, fallback route.Policy) (*Resolver, error) {
-	r := &Resolver{named: maps.Clone(named)}
+func NewResolver(named, pools map[string]route.Policy, fallback route.Policy) (*Resolver, error) {
+	r := &Resolver{named: maps.Clone(named), pools: maps.Clone(pools)}
 	var err error
 	if r.fallback, err = complete(fallback); err != nil {
 		return nil, fmt.Errorf("default policy: %w", err)
@@ -129,6 +134,11 @@ func NewResolver(named map[string]route.Policy, fallback route.Policy) (*Resolve
 		}
 		if r.named[name], err = complete(p); err != nil {
 			return nil, fmt.Errorf("policy %q: %w", name, err)
+		}
+	}
+	for name, p := range pools {
+		if r.pools[name], err = complete(p); err != nil {
+			return nil, fmt.Errorf("policy of pool %q: %w", name, err)
 		}
 	}
 	for _, cache := range []**lru.Cache[string, outcome]{&r.initial, &r.cluster, &r.route} {
@@ -180,7 +190,7 @@ func (r *Resolver) Resolve(in Input) Resolution {
 // take notes what a source says and reports whether that decides.
 func (res *Resolution) take(origin Origin, o outcome) bool {
 	if o.given {
-		res.Policy, res.Origin = o.policy, origin
+		res.Policy, res.Origin, res.Pool = o.policy, origin, o.pool
 		return true
 	}
 	if res.Faults == nil {

@@ -51,12 +51,17 @@ func TestInitialMetadata(t *testing.T) {
 		{`{"concurrency_threshold":[1]}`, "concurrency_threshold a list: wrong type, want a whole number 1..1024 or auto"},
 		{`{"concurrency_threshold":{"a":1}}`, "concurrency_threshold an object: wrong type, want a whole number 1..1024 or auto"},
 		{`{"routing_config":1}`, "routing_config 1: wrong type, want an object"},
-		{`{"strategy":"RANDOM","tenant_header":"x"}`, `"tenant_header": unknown field, want strategy, prefix_length, concurrency_threshold, policy`},
-		{`{"RoutingConfig":{"policy":"long"}}`, `"policy": unknown field, want strategy, prefix_length, concurrency_threshold, policy`},
-		{`{"prefix_aware_routing_config":{"strategy":"RANDOM"}}`, `"strategy": unknown field, want strategy, prefix_length, concurrency_threshold, policy`},
+		{`{"strategy":"RANDOM","tenant_header":"x"}`, `"tenant_header": unknown field, want strategy, prefix_length, concurrency_threshold, policy, pool`},
+		{`{"RoutingConfig":{"policy":"long"}}`, `"policy": unknown field, want strategy, prefix_length, concurrency_threshold, policy, pool`},
+		{`{"prefix_aware_routing_config":{"strategy":"RANDOM"}}`, `"strategy": unknown field, want strategy, prefix_length, concurrency_threshold, policy, pool`},
 		{`{"prefix_length":2048,"prefixLength":2048}`, "prefix_length given twice: repeated field, want one spelling"},
 		{`{"strategy":"RANDOM","RoutingConfig":{"RoutingStrategy":"RANDOM"}}`, "strategy given twice: repeated field, want one spelling"},
 		{`{"strategy":"RANDOM","strategy":"RANDOM"}`, `"{\"strategy\":\"RANDOM\",\"strategy\":\"RANDOM\"}": malformed, want a JSON object without repeated names`},
+		{`{"pool":"llama"}`, "initial_metadata KV_AWARE -1 3 of llama"},
+		{`{"pool":"llama","concurrency_threshold":9}`, "initial_metadata KV_AWARE -1 9 of llama"},
+		{`{"pool":"llama","policy":"long"}`, "initial_metadata PREFIX_AWARE 16384 7 of llama"},
+		{`{"pool":"nobody"}`, `pool "nobody": unknown pool, want the name of a pool of the configuration`},
+		{`{"pool":7}`, `pool 7: wrong type, want the name of a pool of the configuration`},
 		{`{"strategy":`, `"{\"strategy\":": malformed, want a JSON object without repeated names`},
 		{`{} x`, `"{} x": malformed, want a JSON object without repeated names`},
 		{strings.Repeat("{\"a\":", 500), `: malformed, want a JSON object without repeated names`},
@@ -184,7 +189,7 @@ func TestNewResolverRefuses(t *testing.T) {
 		{"p", route.Policy{Strategy: 99}, route.Policy{}, `policy "p": unknown strategy Strategy(99)`},
 		{"p", route.Policy{}, route.Policy{PrefixLength: -2}, "default policy: prefix length -2"},
 	} {
-		_, err := NewResolver(map[string]route.Policy{tt.name: tt.policy}, tt.fallback)
+		_, err := NewResolver(map[string]route.Policy{tt.name: tt.policy}, nil, tt.fallback)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("NewResolver(%.20q): %v, want %q", tt.name, err, tt.want)
 		}
