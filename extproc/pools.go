@@ -95,6 +95,29 @@ func (p *Pools) claim(pool *Pool) error {
 // Named returns a pool by its name, nil if there is none. The default pool has none.
 func (p *Pools) Named(name string) *Pool { return p.named[name] }
 
+// Of returns the pool of a request by what the request itself says: see
+// [Settings].ComponentHeader, and the models in its path and its body. It is for
+// explanations.
+func (p *Pools) Of(component, pathModel, bodyModel string) *Pool {
+	pool, settled := p.early(component, pathModel)
+	if settled {
+		return pool
+	}
+	return cmp.Or(p.byModel(bodyModel), pool)
+}
+
+// early returns the pool of a request as far as its headers tell; unless that is
+// settled its body may tell another.
+func (p *Pools) early(component, pathModel string) (pool *Pool, settled bool) {
+	if pool := p.components[component]; pool != nil {
+		return pool, true
+	}
+	if pathModel != "" {
+		return cmp.Or(p.byModel(pathModel), p.fallback), true
+	}
+	return p.fallback, len(p.models) == 0
+}
+
 // byModel returns the pool of a model, nil if it belongs to none.
 func (p *Pools) byModel(model string) *Pool {
 	if model == "" {
@@ -110,6 +133,3 @@ func (p *Pools) byModel(model string) *Pool {
 	}
 	return nil
 }
-
-// choosesByModel reports whether the model of a request can tell its pool.
-func (p *Pools) choosesByModel() bool { return len(p.models) > 0 }

@@ -138,14 +138,9 @@ func (s *stream) findPool(pathModel string) {
 		s.use(pool, false)
 		return
 	}
-	s.use(pools.fallback, false)
-	if pool := pools.components[s.head.component]; pool != nil {
-		s.use(pool, true)
-	} else if pool := pools.byModel(pathModel); pool != nil {
-		s.use(pool, true)
-	} else {
-		s.byModel = pathModel == "" && pools.choosesByModel()
-	}
+	pool, settled := pools.early(s.head.component, pathModel)
+	s.use(pool, true)
+	s.byModel = !settled
 }
 
 // use settles the pool, and with it the policy.

@@ -27,7 +27,7 @@ func (p *program) audit(ctx context.Context) {
 		case <-ticker.C:
 		}
 		outstanding := int64(0)
-		for _, c := range p.router.Loads().Snapshot() {
+		for _, c := range p.loads.Snapshot() {
 			outstanding += c.Outstanding
 		}
 		if leaked := a.sample(outstanding - p.extproc.Holding()); leaked > 0 {

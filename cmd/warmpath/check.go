@@ -60,7 +60,7 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 		}
 		return fmt.Sprintf("ok, %d endpoints", set.Len()), nil, nil
 	}
-	c, set, err := loadConfig(path)
+	c, sets, err := loadConfig(path)
 	if err != nil {
 		return "", nil, err
 	}
@@ -71,11 +71,19 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 	if err != nil {
 		return "", warnings, err
 	}
-	summary = fmt.Sprintf("ok, %s, %d endpoints", c.RoutingConfig.RoutingStrategy, set.Len())
-	if membership := c.Membership.Path(path); membership != "" {
-		summary += " in " + membership
+	summary = "ok, " + summarise(c.Pool, sets[0], path)
+	for i, pool := range c.Pools {
+		summary += "; pool " + pool.Name + ": " + summarise(pool.Pool, sets[i+1], path)
 	}
 	return summary, warnings, nil
+}
+
+func summarise(p config.Pool, set fleet.Set, path string) string {
+	s := fmt.Sprintf("%s, %d endpoints", p.RoutingConfig.RoutingStrategy, set.Len())
+	if membership := p.Membership.Path(path); membership != "" {
+		s += " in " + membership
+	}
+	return s
 }
 
 // checkTransport looks at the certificates of a configuration, and at who can
@@ -100,18 +108,32 @@ func checkTransport(path string, c config.Config) (warnings []string, err error)
 	return warnings, errors.Join(problems...)
 }
 
-// loadConfig reads a configuration and its membership as they are now.
-func loadConfig(path string) (config.Config, fleet.Set, error) {
+// loadConfig reads a configuration and the memberships as they are now: that of the
+// default pool, and of the others in their order.
+func loadConfig(path string) (config.Config, []fleet.Set, error) {
 	c, err := config.Load(path)
 	if err != nil {
-		return config.Config{}, fleet.Set{}, err
+		return config.Config{}, nil, err
 	}
-	if membership := c.Membership.Path(path); membership != "" {
-		set, err := discovery.ReadFile(membership)
-		return c, set, err
+	all := []config.Pool{c.Pool}
+	for _, named := range c.Pools {
+		all = append(all, named.Pool)
 	}
-	set, _ := fleet.NewSet(c.Membership.Static)
-	return c, set, nil
+	var sets []fleet.Set
+	var problems []error
+	for _, pool := range all {
+		set, err := loadMembership(pool.Membership, path)
+		sets, problems = append(sets, set), append(problems, err)
+	}
+	return c, sets, errors.Join(problems...)
+}
+
+func loadMembership(m config.Membership, path string) (fleet.Set, error) {
+	if membership := m.Path(path); membership != "" {
+		return discovery.ReadFile(membership)
+	}
+	set, _ := fleet.NewSet(m.Static)
+	return set, nil
 }
 
 // isMembership tells a membership file from a configuration: by the key that

@@ -13,7 +13,8 @@ import (
 type explanation struct {
 	File         string   `json:"file"`
 	API          string   `json:"api"`
-	Kind         string   `json:"kind"` // text, raw or none
+	Kind         string   `json:"kind"`           // text, raw or none
+	Pool         string   `json:"pool,omitempty"` // empty for the default pool
 	TextChars    int      `json:"text_chars"`
 	PrefixLength any      `json:"prefix_length"` // a number or "auto"
 	Key          string   `json:"key"`           // 16 hex digits; empty if kind is none
@@ -94,6 +95,9 @@ func (x explanation) words(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, "%s\n", x.File)
 	line("api", "%s", x.API)
+	if x.Pool != "" {
+		line("pool", "%s", x.Pool)
+	}
 	line("tenant", "%q from %s", x.Tenant, x.TenantSource)
 	line("model", "%q adapter %q", x.Model, x.Adapter)
 	switch what := map[string]string{"raw": "bytes", "text": "characters of text"}[x.Kind]; {

@@ -13,30 +13,29 @@ import (
 
 // follow passes each good membership on, through the judgement of its health if
 // there is one, and tells of bad ones.
-func (p *program) follow(ctx context.Context, updates chan rollout.Membership) error {
-	source := discovery.New(p.config.Membership, p.path)
-	return ended(source.Run(ctx, func(u discovery.Update) {
-		p.status.sourced(u)
+func (o *pool) follow(ctx context.Context) error {
+	return ended(o.source.Run(ctx, func(u discovery.Update) {
+		o.status.sourced(u)
 		if u.Err != nil || len(u.Problems) > 0 {
-			p.metrics.MembershipErrors.Inc()
+			o.metrics.MembershipErrors.Inc()
 		}
 		if u.Err != nil {
-			p.log.Error("membership not taken over", "error", u.Err)
+			o.log.Error("membership not taken over", "error", u.Err)
 			return
 		}
 		for _, problem := range u.Problems {
-			p.log.Error("membership entry left out", "error", problem)
+			o.log.Error("membership entry left out", "error", problem)
 		}
 		if len(u.Kept) > 0 {
-			p.log.Warn("endpoints keep their earlier entries", "endpoints", u.Kept)
+			o.log.Warn("endpoints keep their earlier entries", "endpoints", u.Kept)
 		}
-		p.log.Info("membership read", "endpoints", u.Set.Len(), "version", fmt.Sprintf("%016x", u.Set.Version()))
-		if p.prober != nil {
-			p.prober.SetMembers(u.Set)
+		o.log.Info("membership read", "endpoints", u.Set.Len(), "version", fmt.Sprintf("%016x", u.Set.Version()))
+		if o.prober != nil {
+			o.prober.SetMembers(u.Set)
 		} else {
-			offer(updates, rollout.Membership{Router: u.Set, Envoy: u.Set})
+			offer(o.updates, rollout.Membership{Router: u.Set, Envoy: u.Set})
 		}
-		p.setServing(true)
+		o.known()
 	}))
 }
 
@@ -50,40 +49,38 @@ func offer(updates chan rollout.Membership, m rollout.Membership) {
 	updates <- m
 }
 
-func (p *program) newRollout() *rollout.Rollout {
+func (o *pool) newRollout() *rollout.Rollout {
 	var envoy rollout.ControlPlane
-	if p.xds != nil {
-		envoy = p.xds
+	if o.envoy != nil {
+		envoy = o.envoy
 	}
-	return rollout.New(rollout.Options{DrainTimeout: p.config.Membership.DrainTimeout}, envoy, members{p}, func(s rollout.Status) {
-		p.status.rolledOut(s)
-		p.metrics.Leaving.Set(float64(len(s.Draining)))
-		p.metrics.Unacknowledged.Set(0)
+	return rollout.New(rollout.Options{DrainTimeout: o.config.Membership.DrainTimeout}, envoy, members{o}, func(s rollout.Status) {
+		o.status.rolledOut(s)
+		o.metrics.Leaving.Set(float64(len(s.Draining)))
+		o.metrics.Unacknowledged.Set(0)
 		if s.Err != nil {
-			p.metrics.Unacknowledged.Set(1)
-			p.log.Warn("the membership is not in use everywhere", "error", s.Err)
+			o.metrics.Unacknowledged.Set(1)
+			o.log.Warn("the membership is not in use everywhere", "error", s.Err)
 		}
 	})
 }
 
 // members is the router as the rollout sees it.
-type members struct{ p *program }
+type members struct{ o *pool }
 
 // SetMembership implements rollout.Router.
 func (m members) SetMembership(set fleet.Set) {
-	m.p.router.SetMembership(set)
-	counts := map[fleet.State]int{fleet.Healthy: 0, fleet.Unhealthy: 0, fleet.Draining: 0}
+	m.o.router.SetMembership(set)
+	counts := make(map[fleet.State]int)
 	for i := range set.Len() {
 		counts[set.At(i).State]++
 	}
-	for state, n := range counts {
-		m.p.metrics.Endpoints.WithLabelValues(state.String()).Set(float64(n))
-	}
+	m.o.metrics.SetEndpoints(counts)
 }
 
 // Outstanding implements rollout.Router.
 func (m members) Outstanding(address string) int64 {
-	counter, ok := m.p.router.Loads().Lookup(address)
+	counter, ok := m.o.router.Loads().Lookup(address)
 	if !ok {
 		return 0
 	}
@@ -109,8 +106,7 @@ func (p *program) watchConfig(ctx context.Context) error {
 			return
 		}
 		generation++
-		p.router.SetPolicy(policy(effective.RoutingConfig))
-		p.router.SetRouters(effective.Routers)
+		p.setPolicies(effective)
 		p.extproc.SetSettings(s)
 		p.level.Set(logLevel(effective.Log.Level))
 		p.metrics.ConfigGeneration.Set(float64(generation))
@@ -120,4 +116,15 @@ func (p *program) watchConfig(ctx context.Context) error {
 			p.log.Warn("these changes take effect at a restart", "paths", restart)
 		}
 	})
+}
+
+// setPolicies gives each pool its policy. The pools are those of the start.
+func (p *program) setPolicies(c config.Config) {
+	p.pools[0].router.SetPolicy(policy(c.RoutingConfig))
+	for i, named := range c.Pools {
+		p.pools[i+1].router.SetPolicy(policy(named.RoutingConfig))
+	}
+	for _, one := range p.pools {
+		one.router.SetRouters(c.Routers)
+	}
 }

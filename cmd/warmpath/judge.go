@@ -9,21 +9,18 @@ import (
 	"github.com/warmpath/warmpath/internal/rollout"
 )
 
-// judge starts to judge the endpoints' health, if the configuration wants that,
-// and returns an observer that also learns from the requests.
-func (p *program) judge(observer extproc.Observer) (extproc.Observer, error) {
-	h := p.config.Health
+// judge starts to judge the endpoints' health, if the configuration wants that.
+func (o *pool) judge() (err error) {
+	h := o.config.Health
 	if h.Path == "" && h.FailedRequests == 0 {
-		return observer, nil
+		return nil
 	}
-	options := proberOptions(h)
-	var err error
-	p.prober, err = prober.New(options, func(set fleet.Set, view health.View) {
-		p.tellHealth(p.status.judged(view), view)
+	o.prober, err = prober.New(proberOptions(h), func(set fleet.Set, view health.View) {
+		o.tellHealth(o.status.judged(view), view)
 		forRouter, forEnvoy := health.Apply(set, view)
-		offer(p.updates, rollout.Membership{Router: forRouter, Envoy: forEnvoy})
+		offer(o.updates, rollout.Membership{Router: forRouter, Envoy: forEnvoy})
 	})
-	return judging{Observer: observer, prober: p.prober}, err
+	return err
 }
 
 func proberOptions(h config.Health) prober.Options {
@@ -41,36 +38,24 @@ func proberOptions(h config.Health) prober.Options {
 }
 
 // tellHealth logs what has become another since the view before.
-func (p *program) tellHealth(before, now health.View) {
-	p.metrics.HealthPanic.Set(0)
+func (o *pool) tellHealth(before, now health.View) {
+	o.metrics.HealthPanic.Set(0)
 	if now.Panic == health.Panicking {
-		p.metrics.HealthPanic.Set(1)
+		o.metrics.HealthPanic.Set(1)
 	}
 	if now.Panic == health.Panicking && before.Panic != health.Panicking {
-		p.log.Error("no endpoint is healthy; all of them are used")
+		o.log.Error("no endpoint is healthy; all of them are used")
 	}
 	for _, e := range now.Endpoints {
 		was, known := before.Find(e.Address)
 		switch {
 		case known && was.State == e.State, !known && e.State == health.Healthy:
 		case e.State == health.Unhealthy:
-			p.log.Warn("endpoint is unhealthy", "endpoint", e.Address, "cause", e.Cause)
+			o.log.Warn("endpoint is unhealthy", "endpoint", e.Address, "cause", e.Cause)
 		default:
-			p.log.Info("endpoint is "+e.State.String(), "endpoint", e.Address)
+			o.log.Info("endpoint is "+e.State.String(), "endpoint", e.Address)
 		}
 	}
-}
-
-// judging tells the prober how requests fare.
-type judging struct {
-	extproc.Observer
-	prober *prober.Prober
-}
-
-// Served implements extproc.Observer.
-func (j judging) Served(r *extproc.Record) {
-	j.Observer.Served(r)
-	learn(r, j.prober.Report)
 }
 
 // learn reports what a response tells. An answer of Envoy's own (r.Served is

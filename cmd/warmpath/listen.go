@@ -17,7 +17,7 @@ import (
 
 	"github.com/warmpath/warmpath/internal/admin"
 	"github.com/warmpath/warmpath/internal/listen"
-	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/load"
 )
 
 // listen opens all listeners before anything is served, so that a taken port
@@ -86,7 +86,7 @@ func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 	grpc_health_v1.RegisterHealthServer(server, p.health)
 	p.serveGRPC(ctx, group, server, p.listeners.extProc, func() {
 		p.health.Shutdown()
-		p.log.Info("warmpath stops serving", "outstanding", outstanding(p.router))
+		p.log.Info("warmpath stops serving", "outstanding", outstanding(p.loads))
 		notice := time.NewTimer(noticeTime)
 		defer notice.Stop()
 		<-notice.C
@@ -94,8 +94,8 @@ func (p *program) serveExtProc(ctx context.Context, group *errgroup.Group) {
 }
 
 // outstanding is the sum of all endpoints' loads.
-func outstanding(r *route.Router) (sum int64) {
-	for _, c := range r.Loads().Snapshot() {
+func outstanding(loads *load.Tracker) (sum int64) {
+	for _, c := range loads.Snapshot() {
 		sum += c.Outstanding
 	}
 	return sum

@@ -6,6 +6,7 @@ import (
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/envoypolicy"
 	"github.com/warmpath/warmpath/internal/route"
@@ -30,7 +31,11 @@ func (p *program) newPolicies(c config.Config) (*policies, error) {
 	for _, n := range c.Policies {
 		named[n.Name] = policy(n.RoutingConfig)
 	}
-	resolver, err := envoypolicy.NewResolver(named, policy(c.RoutingConfig))
+	pools := make(map[string]route.Policy, len(c.Pools))
+	for _, n := range c.Pools {
+		pools[n.Name] = policy(n.RoutingConfig)
+	}
+	resolver, err := envoypolicy.NewResolver(named, pools, policy(c.RoutingConfig))
 	if err != nil {
 		return nil, err
 	}
@@ -38,16 +43,16 @@ func (p *program) newPolicies(c config.Config) (*policies, error) {
 }
 
 // Policy implements extproc.PolicySource.
-func (s *policies) Policy(ctx context.Context, first *extprocv3.ProcessingRequest) (route.Policy, string) {
+func (s *policies) Policy(ctx context.Context, first *extprocv3.ProcessingRequest) extproc.ChosenPolicy {
 	found := s.resolver.Resolve(envoypolicy.NewInput(ctx, first))
 	for _, fault := range found.Faults {
 		s.p.metrics.PolicyFaults.WithLabelValues(fault.Origin.String(), fault.Problem.String()).Inc()
 		s.tell(fault.Error())
 	}
 	if found.Origin == envoypolicy.FromDefault {
-		return found.Policy, ""
+		return extproc.ChosenPolicy{}
 	}
-	return found.Policy, found.Origin.String()
+	return extproc.ChosenPolicy{Policy: found.Policy, Origin: found.Origin.String(), Pool: found.Pool}
 }
 
 func (s *policies) tell(fault string) {

@@ -22,10 +22,8 @@ import (
 	"github.com/warmpath/warmpath/internal/certificate"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
-	"github.com/warmpath/warmpath/internal/health/prober"
+	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/recording"
-	"github.com/warmpath/warmpath/internal/rollout"
-	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/telemetry"
 	"github.com/warmpath/warmpath/xds"
 )
@@ -71,11 +69,10 @@ type program struct {
 	metrics *telemetry.Metrics
 	traces  func(context.Context) error // shuts the exporter down
 
-	router  *route.Router
+	loads   *load.Tracker
+	pools   []*pool // the default pool first
 	extproc *extproc.Server
-	xds     *xds.Server    // nil without a control plane
-	prober  *prober.Prober // nil when health is not judged
-	updates chan rollout.Membership
+	xds     *xds.Server // nil without a control plane
 	health  *health.Server
 	status  *status
 	// recorder is nil when nothing is recorded.
@@ -97,17 +94,17 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p := &program{path: path, data: data, config: c, level: new(slog.LevelVar)}
 	p.level.Set(logLevel(c.Log.Level))
 	p.log = telemetry.NewLogger(stderr, string(c.Log.Format), p.level)
-	p.router = route.NewRouter(policy(c.RoutingConfig))
-	p.router.SetRouters(c.Routers)
-	p.metrics = telemetry.NewMetrics(p.router.Loads())
+	p.loads = load.NewTracker()
+	p.metrics = telemetry.NewMetrics(p.loads)
 	p.metrics.ConfigGeneration.Set(1)
 	observer, err := p.observer(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p.status = newStatus(p)
-	p.updates = make(chan rollout.Membership, 1)
-	if observer, err = p.judge(observer); err != nil {
+	p.health = health.NewServer()
+	p.setServing(false)
+	if err := p.newPools(p.loads); err != nil {
 		return nil, err
 	}
 	if err := p.newRecorder(); err != nil {
@@ -117,10 +114,12 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	if err != nil {
 		return nil, err
 	}
-	p.extproc = extproc.New(p.router, s, observer, rand.Uint64)
+	pools, err := p.served()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	p.extproc = extproc.NewForPools(pools, s, learning{observer, p}, rand.Uint64)
 	p.metrics.CountRefused(p.extproc.Refused)
-	p.health = health.NewServer()
-	p.setServing(false)
 	if err := p.newControlPlane(); err != nil {
 		return nil, err
 	}
@@ -148,10 +147,7 @@ func (p *program) newControlPlane() (err error) {
 	if p.config.Listen.XDS == "" {
 		return nil
 	}
-	p.xds, err = xds.New(xds.Options{
-		Name:           p.config.Cluster.Name,
-		ConnectTimeout: p.config.Cluster.ConnectTimeout,
-	}, xds.Observer{
+	p.xds = xds.New(xds.Observer{
 		OnConnect: func(node string) {
 			p.metrics.Envoys.Inc()
 			p.log.Info("Envoy connected to the control plane", "node", node)
@@ -165,7 +161,13 @@ func (p *program) newControlPlane() (err error) {
 			p.log.Error("Envoy refused a resource and keeps what it has", "node", n.Node, "type", n.TypeURL, "detail", n.Detail)
 		},
 	})
-	return err
+	for _, one := range p.pools {
+		c := one.config.Cluster
+		if one.envoy, err = p.xds.Add(xds.Options{Name: c.Name, ConnectTimeout: c.ConnectTimeout}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ballast is memory that is never touched, and so never taken. The garbage
@@ -188,16 +190,8 @@ func (p *program) run(ctx context.Context) error {
 	}
 	all, ctx := errgroup.WithContext(ctx)
 	work, ctx := errgroup.WithContext(ctx)
-	work.Go(func() error { return p.follow(ctx, p.updates) })
-	work.Go(func() error {
-		p.newRollout().Run(ctx, p.updates)
-		return nil
-	})
-	if p.prober != nil {
-		work.Go(func() error {
-			p.prober.Run(ctx)
-			return nil
-		})
+	for _, one := range p.pools {
+		one.run(ctx, work)
 	}
 	work.Go(func() error { return ended(p.watchConfig(ctx)) })
 	work.Go(func() error {

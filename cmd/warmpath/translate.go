@@ -28,7 +28,7 @@ func policy(c config.RoutingConfig) route.Policy {
 func (p *program) settings(c config.Config, generation int) (extproc.Settings, error) {
 	policies, err := p.newPolicies(c)
 	s := extproc.Settings{
-		TenantHeader:  c.Tenant.Header,
+		TenantHeader: c.Tenant.Header, ComponentHeader: c.Component.Header,
 		BodyLimit:     c.Limits.RequestBodyBytes,
 		InflateLimit:  c.Limits.InflateBytes,
 		TotalBodies:   c.Limits.TotalBodyBytes,

@@ -62,7 +62,7 @@ type fields struct {
 	policy, pool string
 
 	hasStrategy, hasPrefixLength, hasThreshold, hasPolicy, hasPool bool
-	fault                                                 *Fault
+	fault                                                          *Fault
 }
 
 // ofStruct returns the policy that a source's fields make. One fault spoils the

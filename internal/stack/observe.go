@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,22 +24,39 @@ type Status struct {
 		Strategy   string `json:"strategy"`
 		Error      string `json:"error"`
 	} `json:"config"`
-	Membership struct {
-		Error    string   `json:"error"`
-		Problems []string `json:"problems"`
-		Leaving  []string `json:"leaving"`
-	} `json:"membership"`
-	Endpoints []struct {
-		Address     string `json:"address"`
-		State       string `json:"state"`
-		Outstanding int64  `json:"outstanding"`
-	} `json:"endpoints"`
+	Membership MembershipStatus `json:"membership"`
+	Endpoints  []EndpointStatus `json:"endpoints"`
+	// Pools are those beside the default one.
+	Pools []struct {
+		Name       string           `json:"name"`
+		Membership MembershipStatus `json:"membership"`
+		Endpoints  []EndpointStatus `json:"endpoints"`
+	} `json:"pools"`
+}
+
+// MembershipStatus is a membership in warmpath's /status.
+type MembershipStatus struct {
+	Error    string   `json:"error"`
+	Problems []string `json:"problems"`
+	Leaving  []string `json:"leaving"`
+}
+
+// EndpointStatus is an endpoint in warmpath's /status.
+type EndpointStatus struct {
+	Address     string `json:"address"`
+	State       string `json:"state"`
+	Health      string `json:"health"`
+	Outstanding int64  `json:"outstanding"`
 }
 
 // Outstanding returns warmpath's count for each endpoint, without the idle ones.
 func (s Status) Outstanding() map[string]int64 {
 	counts := make(map[string]int64)
-	for _, e := range s.Endpoints {
+	endpoints := slices.Clone(s.Endpoints)
+	for _, pool := range s.Pools {
+		endpoints = append(endpoints, pool.Endpoints...)
+	}
+	for _, e := range endpoints {
 		if e.Outstanding != 0 {
 			counts[e.Address] = e.Outstanding
 		}

@@ -29,19 +29,13 @@ type Metrics struct {
 	// Envoys is how many Envoys are connected to the control plane.
 	Envoys prometheus.Gauge
 	// ConfigGeneration counts the configurations applied, ConfigErrors those
-	// that were refused, MembershipErrors the refused memberships and entries.
-	ConfigGeneration               prometheus.Gauge
-	ConfigErrors, MembershipErrors prometheus.Counter
-	// Endpoints is the membership by state; Leaving are the endpoints that have
-	// left it and drain. Unacknowledged is 1 when the last change of it was not
-	// acknowledged by every Envoy in time.
-	Endpoints *prometheus.GaugeVec
-	// HealthPanic is 1 while no endpoint is healthy and all are used.
-	HealthPanic prometheus.Gauge
+	// that were refused.
+	ConfigGeneration prometheus.Gauge
+	ConfigErrors     prometheus.Counter
+	pools            pools
 	// PolicyFaults counts the policies in Envoy's configuration that could not be
 	// used, by origin and problem.
-	PolicyFaults            *prometheus.CounterVec
-	Leaving, Unacknowledged prometheus.Gauge
+	PolicyFaults *prometheus.CounterVec
 
 	// CertificateExpiry is when the certificate in use expires, in Unix seconds;
 	// CertificateErrors counts replaced files that were not taken over, TLSRefused
@@ -120,19 +114,9 @@ func (m *Metrics) registerFleet() {
 	m.Envoys = m.gauge("warmpath_xds_envoys", "Envoys connected to the control plane.")
 	m.ConfigGeneration = m.gauge("warmpath_config_generation", "Configurations applied since the start.")
 	m.ConfigErrors = m.counter("warmpath_config_errors_total", "Configurations refused; the last good one stays.")
-	m.MembershipErrors = m.counter("warmpath_membership_errors_total",
-		"Memberships refused, in whole or an entry of it; what was good stays.")
-	m.Endpoints = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "warmpath_endpoints", Help: "Endpoints of the membership by state.",
-	}, []string{"state"})
-	m.HealthPanic = m.gauge("warmpath_health_panic", "1 while no endpoint is healthy and all of them are used.")
 	m.PolicyFaults = m.counters("warmpath_policy_faults_total",
 		"Policies in Envoy's configuration that could not be used, by where they stand and what is wrong.", "origin", "problem")
-	m.Leaving = m.gauge("warmpath_endpoints_leaving",
-		"Endpoints that left the membership and still finish requests.")
-	m.Unacknowledged = m.gauge("warmpath_rollout_unacknowledged",
-		"1 when the last membership was not acknowledged by every Envoy in time.")
-	m.registry.MustRegister(m.Endpoints)
+	m.registerPools()
 }
 
 func (m *Metrics) registerTLS() {
@@ -140,11 +124,8 @@ func (m *Metrics) registerTLS() {
 		"Changes of a listener's certificate files that were not taken over; the last good ones stay.", "listener")
 	m.TLSRefused = m.counters("warmpath_tls_refused_total",
 		"Connections that ended in the TLS handshake: no certificate, a wrong one, or no TLS at all.", "listener")
-	m.CertificateExpiry = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "warmpath_tls_certificate_expiry_timestamp_seconds",
-		Help: "When the certificate that a listener uses expires, in Unix time.",
-	}, []string{"listener"})
-	m.registry.MustRegister(m.CertificateExpiry)
+	m.CertificateExpiry = m.gauges("warmpath_tls_certificate_expiry_timestamp_seconds",
+		"When the certificate that a listener uses expires, in Unix time.", "listener")
 }
 
 func (m *Metrics) counter(name, help string) prometheus.Counter {
@@ -161,6 +142,12 @@ func (m *Metrics) counters(name, help string, labels ...string) *prometheus.Coun
 
 func (m *Metrics) gauge(name, help string) prometheus.Gauge {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	m.registry.MustRegister(g)
+	return g
+}
+
+func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	m.registry.MustRegister(g)
 	return g
 }

@@ -297,7 +297,7 @@ func TestLint(t *testing.T) {
 	r, _ := record(t, router, 42)
 	m.decided(r)
 	m.Nacks.WithLabelValues("type").Inc()
-	m.Endpoints.WithLabelValues("healthy").Set(2)
+	m.OfPool("default").SetEndpoints(map[fleet.State]int{fleet.Healthy: 2})
 	problems, err := testutil.GatherAndLint(m.Registry(), warmpathNames(t, m)...)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/config"
+	"github.com/warmpath/warmpath/internal/discovery"
+	"github.com/warmpath/warmpath/internal/health/prober"
+	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/rollout"
+	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/telemetry"
+	"github.com/warmpath/warmpath/xds"
+)
+
+// defaultPool is what logs and metrics call the pool without a name.
+const defaultPool = "default"
+
+// pool is one pool at work: a membership that is followed, judged, and told to the
+// router and to Envoy.
+type pool struct {
+	name    string // empty for the default pool
+	config  config.Pool
+	source  discovery.Source
+	log     *slog.Logger
+	metrics telemetry.PoolMetrics
+	status  *poolStatus
+
+	router  *route.Router
+	envoy   *xds.Pool      // nil without a control plane
+	prober  *prober.Prober // nil when health is not judged
+	updates chan rollout.Membership
+	// known is called when there is a membership.
+	known func()
+}
+
+// newPools makes the pools of the configuration, the default one first. All count
+// with one tracker, as an endpoint may be in several.
+func (p *program) newPools(tracker *load.Tracker) error {
+	all := append([]config.NamedPool{{Pool: p.config.Pool}}, p.config.Pools...)
+	for _, c := range all {
+		one, err := p.newPool(c, tracker)
+		if err != nil {
+			return err
+		}
+		p.pools = append(p.pools, one)
+	}
+	return nil
+}
+
+func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, error) {
+	label := defaultPool
+	log := p.log
+	if c.Name != "" {
+		label, log = c.Name, p.log.With("pool", c.Name)
+	}
+	one := &pool{
+		name: c.Name, config: c.Pool, source: discovery.New(c.Membership, p.path),
+		log: log, metrics: p.metrics.OfPool(label), status: new(poolStatus),
+		router:  route.NewRouterCounting(policy(c.RoutingConfig), tracker),
+		updates: make(chan rollout.Membership, 1),
+		known:   func() { p.setServing(true) },
+	}
+	one.router.SetRouters(p.config.Routers)
+	if err := one.judge(); err != nil {
+		return nil, err
+	}
+	return one, nil
+}
+
+// run starts all that the pool does until ctx ends.
+func (o *pool) run(ctx context.Context, group *errgroup.Group) {
+	group.Go(func() error { return o.follow(ctx) })
+	group.Go(func() error {
+		o.newRollout().Run(ctx, o.updates)
+		return nil
+	})
+	if o.prober != nil {
+		group.Go(func() error {
+			o.prober.Run(ctx)
+			return nil
+		})
+	}
+}
+
+// served is the pools as requests find them.
+func (p *program) served() (*extproc.Pools, error) {
+	var pools []*extproc.Pool
+	for i, one := range p.pools {
+		served := &extproc.Pool{Name: one.name, Cluster: one.config.Cluster.Name, Router: one.router}
+		if i > 0 {
+			served.Models, served.Components = p.config.Pools[i-1].Models, p.config.Pools[i-1].Components
+		}
+		pools = append(pools, served)
+	}
+	return extproc.NewPools(pools[0], pools[1:]...)
+}
+
+// proberOf returns who judges the health of a pool's endpoints, nil if nobody does.
+func (p *program) proberOf(name string) *prober.Prober {
+	for _, one := range p.pools {
+		if one.name == name {
+			return one.prober
+		}
+	}
+	return nil
+}
+
+// learning is an observer that also tells the probers how requests fare.
+type learning struct {
+	extproc.Observer
+	p *program
+}
+
+// Served implements extproc.Observer.
+func (l learning) Served(r *extproc.Record) {
+	l.Observer.Served(r)
+	if prober := l.p.proberOf(r.Pool); prober != nil {
+		learn(r, prober.Report)
+	}
+}

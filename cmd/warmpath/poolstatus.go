@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/internal/discovery"
+	"github.com/warmpath/warmpath/internal/health"
+	"github.com/warmpath/warmpath/internal/rollout"
+	"github.com/warmpath/warmpath/xds"
+)
+
+// poolStatus gathers the state of a pool's parts.
+type poolStatus struct {
+	mu      sync.Mutex
+	source  discovery.Update
+	health  health.View
+	rollout rollout.Status
+}
+
+func (s *poolStatus) sourced(u discovery.Update) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.source = u
+}
+
+// judged takes a new view and returns the one before.
+func (s *poolStatus) judged(v health.View) (before health.View) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.health = s.health, v
+	return before
+}
+
+func (s *poolStatus) rolledOut(r rollout.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rollout = r
+}
+
+// ready reports why no requests are routed yet.
+func (s *poolStatus) ready() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.source.LastGood.IsZero():
+		return errors.New("no membership has been read yet")
+	case !s.rollout.Routing:
+		return errors.New("the membership is read; no Envoy has acknowledged it yet")
+	}
+	return nil
+}
+
+// poolValue is what /status shows of a pool.
+type poolValue struct {
+	Name string `json:"name,omitempty"`
+	*policyValue
+	Membership   membershipValue  `json:"membership"`
+	ControlPlane *xds.Status      `json:"controlPlane,omitempty"`
+	Endpoints    []endpointStatus `json:"endpoints"`
+}
+
+type membershipValue struct {
+	Version  string    `json:"version"`
+	LastGood time.Time `json:"lastGood"`
+	Error    string    `json:"error,omitempty"`
+	Problems []string  `json:"problems,omitempty"`
+	Rollout  string    `json:"rollout,omitempty"` // why the last change is not in use everywhere
+	Leaving  []string  `json:"leaving,omitempty"`
+}
+
+type endpointStatus struct {
+	Address     string `json:"address"`
+	State       string `json:"state"` // "gone" once it has left the membership
+	Weight      uint32 `json:"weight,omitempty"`
+	Zone        string `json:"zone,omitempty"`
+	Outstanding int64  `json:"outstanding"`
+	// Health is what probes and requests say, Cause why, Share the part of its
+	// weight that it has, below 1 in the slow start.
+	Health string  `json:"health,omitempty"`
+	Cause  string  `json:"cause,omitempty"`
+	Share  float64 `json:"share,omitempty"`
+}
+
+// value is what /status shows.
+func (o *pool) value() poolValue {
+	s := o.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := poolValue{
+		Membership: membershipValue{
+			Version:  fmt.Sprintf("%016x", s.source.Set.Version()),
+			LastGood: s.source.LastGood, Error: text(s.source.Err), Rollout: text(s.rollout.Err), Leaving: s.rollout.Draining,
+		},
+		Endpoints: o.endpoints(),
+	}
+	for _, problem := range s.source.Problems {
+		v.Membership.Problems = append(v.Membership.Problems, problem.String())
+	}
+	if o.envoy != nil {
+		state := o.envoy.Status()
+		v.ControlPlane = &state
+	}
+	return v
+}
+
+// endpoints lists the members, as their source has them, and those that have left
+// and drain. The status is locked.
+func (o *pool) endpoints() []endpointStatus {
+	listed, inUse := o.status.source.Set, o.router.Membership()
+	counts := make(map[string]int64)
+	for _, c := range o.router.Loads().Snapshot() {
+		counts[c.Address] = c.Outstanding
+	}
+	list := make([]endpointStatus, 0, listed.Len())
+	for _, e := range listed.Endpoints() {
+		v := endpointStatus{Address: e.Address, State: e.State.String(), Weight: e.Weight, Zone: e.Zone, Outstanding: counts[e.Address]}
+		if i, ok := inUse.Index(e.Address); ok {
+			v.State = inUse.At(i).State.String()
+		}
+		if h, ok := o.status.health.Find(e.Address); ok {
+			v.Health, v.Cause, v.Share = h.State.String(), h.Cause, h.Factor
+		}
+		list = append(list, v)
+	}
+	for _, e := range inUse.Endpoints() {
+		if _, ok := listed.Index(e.Address); !ok {
+			list = append(list, endpointStatus{Address: e.Address, State: e.State.String(), Outstanding: counts[e.Address]})
+		}
+	}
+	return list
+}

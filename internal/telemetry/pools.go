@@ -1,0 +1,64 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+)
+
+// pools are the metrics that each pool has of its own. Pools stand in the
+// configuration, so their number is bounded.
+type pools struct {
+	membershipErrors *prometheus.CounterVec
+	endpoints        *prometheus.GaugeVec // by state too
+	healthPanic      *prometheus.GaugeVec
+	leaving          *prometheus.GaugeVec
+	unacknowledged   *prometheus.GaugeVec
+}
+
+func (m *Metrics) registerPools() {
+	m.pools = pools{
+		membershipErrors: m.counters("warmpath_membership_errors_total",
+			"Memberships refused, in whole or an entry of it; what was good stays.", "pool"),
+		endpoints:   m.gauges("warmpath_endpoints", "Endpoints of the membership by state.", "pool", "state"),
+		healthPanic: m.gauges("warmpath_health_panic", "1 while no endpoint is healthy and all of them are used.", "pool"),
+		leaving: m.gauges("warmpath_endpoints_leaving",
+			"Endpoints that left the membership and still finish requests.", "pool"),
+		unacknowledged: m.gauges("warmpath_rollout_unacknowledged",
+			"1 when the last membership was not acknowledged by every Envoy in time.", "pool"),
+	}
+}
+
+// PoolMetrics are the metrics of one pool.
+type PoolMetrics struct {
+	// MembershipErrors counts the refused memberships and entries.
+	MembershipErrors prometheus.Counter
+	// HealthPanic is 1 while no endpoint is healthy and all are used.
+	HealthPanic prometheus.Gauge
+	// Leaving are the endpoints that have left the membership and drain.
+	// Unacknowledged is 1 when the last change of it was not acknowledged by every
+	// Envoy in time.
+	Leaving, Unacknowledged prometheus.Gauge
+
+	endpoints *prometheus.GaugeVec
+}
+
+// OfPool returns the metrics of a pool, from now on with a value each.
+func (m *Metrics) OfPool(name string) PoolMetrics {
+	p := PoolMetrics{
+		MembershipErrors: m.pools.membershipErrors.WithLabelValues(name),
+		HealthPanic:      m.pools.healthPanic.WithLabelValues(name),
+		Leaving:          m.pools.leaving.WithLabelValues(name),
+		Unacknowledged:   m.pools.unacknowledged.WithLabelValues(name),
+		endpoints:        m.pools.endpoints.MustCurryWith(prometheus.Labels{"pool": name}),
+	}
+	p.SetEndpoints(nil)
+	return p
+}
+
+// SetEndpoints tells how many endpoints the membership has of each state.
+func (p PoolMetrics) SetEndpoints(counts map[fleet.State]int) {
+	for _, state := range []fleet.State{fleet.Healthy, fleet.Unhealthy, fleet.Draining} {
+		p.endpoints.WithLabelValues(state.String()).Set(float64(counts[state]))
+	}
+}
