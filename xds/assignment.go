@@ -1,6 +1,7 @@
 package xds
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,32 +15,54 @@ import (
 )
 
 // LoadAssignment returns the set as Envoy's endpoints of one EDS service: a
-// locality a zone, sorted, and in it the endpoints in address order. Equal sets
-// make equal messages.
+// locality for each priority and zone, sorted, and in it the endpoints in address
+// order. Equal sets make equal messages.
 func LoadAssignment(service string, set fleet.Set) (*endpointv3.ClusterLoadAssignment, error) {
-	zones := make(map[string]*endpointv3.LocalityLbEndpoints)
+	type place struct {
+		priority uint32
+		zone     string
+	}
+	places := make(map[place]*endpointv3.LocalityLbEndpoints)
 	cla := &endpointv3.ClusterLoadAssignment{ClusterName: service}
+	levels := priorities(set)
 	for i := range set.Len() {
 		e := set.At(i)
 		host, err := lbEndpoint(e)
 		if err != nil {
 			return nil, fmt.Errorf("endpoints of %s: %w", service, err)
 		}
-		zone, ok := zones[e.Zone]
+		at := place{levels[e.Priority], e.Zone}
+		group, ok := places[at]
 		if !ok {
-			zone = &endpointv3.LocalityLbEndpoints{Locality: locality(e.Zone)}
-			zones[e.Zone] = zone
-			cla.Endpoints = append(cla.Endpoints, zone)
+			group = &endpointv3.LocalityLbEndpoints{Locality: locality(e.Zone), Priority: at.priority}
+			places[at] = group
+			cla.Endpoints = append(cla.Endpoints, group)
 		}
-		zone.LbEndpoints = append(zone.LbEndpoints, host)
+		group.LbEndpoints = append(group.LbEndpoints, host)
 	}
 	slices.SortFunc(cla.Endpoints, func(a, b *endpointv3.LocalityLbEndpoints) int {
-		return strings.Compare(a.GetLocality().GetZone(), b.GetLocality().GetZone())
+		return cmp.Or(cmp.Compare(a.GetPriority(), b.GetPriority()), strings.Compare(a.GetLocality().GetZone(), b.GetLocality().GetZone()))
 	})
 	if err := validate(cla); err != nil {
 		return nil, fmt.Errorf("endpoints of %s: %w", service, err)
 	}
 	return cla, nil
+}
+
+// priorities numbers the priorities there are from 0 without a gap, as Envoy wants
+// them.
+func priorities(set fleet.Set) (levels [fleet.MaxPriority + 1]uint32) {
+	var is [fleet.MaxPriority + 1]bool
+	for i := range set.Len() {
+		is[min(set.At(i).Priority, fleet.MaxPriority)] = true
+	}
+	next := uint32(0)
+	for p := range is {
+		if levels[p] = next; is[p] {
+			next++
+		}
+	}
+	return levels
 }
 
 // locality is nil for the unknown zone: Envoy shows a locality with an empty
@@ -60,6 +83,9 @@ func lbEndpoint(e fleet.Endpoint) (*endpointv3.LbEndpoint, error) {
 	status, err := health(e.State)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w", e.Address, err)
+	}
+	if e.Priority > fleet.MaxPriority {
+		return nil, fmt.Errorf("endpoint %q: priority %d, want 0..%d", e.Address, e.Priority, fleet.MaxPriority)
 	}
 	if e.Weight < fleet.MinWeight || e.Weight > fleet.MaxWeight {
 		return nil, fmt.Errorf("endpoint %q: weight %d, want %d..%d", e.Address, e.Weight, fleet.MinWeight, fleet.MaxWeight)

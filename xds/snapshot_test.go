@@ -3,9 +3,11 @@ package xds
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -203,4 +205,27 @@ func TestLoadAssignmentKeepsEveryEndpoint(t *testing.T) {
 			t.Fatalf("read back %v, want %v", got.Endpoints(), a.Endpoints())
 		}
 	})
+}
+
+// Envoy wants priorities from 0 without a gap, and refuses the whole list otherwise.
+func TestPrioritiesHaveNoGap(t *testing.T) {
+	a, b, c := host("10.0.0.1:80"), host("10.0.0.2:80"), host("10.0.0.3:80")
+	a.Priority, b.Priority, c.Priority, c.Zone = 5, 2, 2, "z"
+	cla, err := LoadAssignment("s", setOf(t, a, b, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, group := range cla.GetEndpoints() {
+		for _, e := range group.GetLbEndpoints() {
+			got = append(got, fmt.Sprintf("%d%s %s", group.GetPriority(), group.GetLocality().GetZone(), e.GetEndpoint().GetAddress().GetSocketAddress().GetAddress()))
+		}
+	}
+	if want := []string{"0 10.0.0.2", "0z 10.0.0.3", "1 10.0.0.1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	a.Priority = fleet.MaxPriority + 1
+	if _, err := LoadAssignment("s", setOf(t, a)); err == nil || !strings.Contains(err.Error(), "priority 10, want 0..9") {
+		t.Errorf("a priority too high: %v", err)
+	}
 }

@@ -62,7 +62,11 @@ func describeEndpoints(input string) string {
 		fmt.Fprintf(&b, "left out: %s\n", p)
 	}
 	for _, e := range list.Endpoints {
-		fmt.Fprintf(&b, "%s weight=%d %s zone=%q\n", e.Address, e.Weight, e.State, e.Zone)
+		fmt.Fprintf(&b, "%s weight=%d %s zone=%q", e.Address, e.Weight, e.State, e.Zone)
+		if e.Priority > 0 || e.Instance != "" {
+			fmt.Fprintf(&b, " priority=%d instance=%q", e.Priority, e.Instance)
+		}
+		b.WriteByte('\n')
 	}
 	if len(list.Refused) > 0 {
 		fmt.Fprintf(&b, "named by a bad entry: %s\n", strings.Join(list.Refused, " "))

@@ -109,7 +109,9 @@ func decodeEndpoint(v strict.Value) fleet.Endpoint {
 		}},
 		strict.Field{Name: "weight", Decode: strict.Int(&e.Weight, fleet.MinWeight, fleet.MaxWeight)},
 		strict.Field{Name: "state", Decode: func(v strict.Value) { decodeState(v, &e.State) }},
-		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodeZone(v, &e.Zone) }},
+		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodeLabel(v, "a zone", &e.Zone) }},
+		strict.Field{Name: "priority", Decode: strict.Int(&e.Priority, 0, fleet.MaxPriority)},
+		strict.Field{Name: "instance", Decode: func(v strict.Value) { decodeLabel(v, "an instance", &e.Instance) }},
 	)
 	if isMapping && !hasAddress {
 		v.Report("address", "the address is missing (want ip:port or [ip]:port)")
@@ -147,16 +149,17 @@ func decodeState(v strict.Value, dst *fleet.State) {
 	}
 }
 
-// zoneName is printable ASCII without blanks; a zone becomes a label.
-var zoneName = regexp.MustCompile(`^[!-~]{0,128}$`)
+// labelText is printable ASCII without blanks.
+var labelText = regexp.MustCompile(`^[!-~]{0,128}$`)
 
-func decodeZone(v strict.Value, dst *string) {
-	s, ok := v.Scalar("!!str", "a zone (quote it)")
+// decodeLabel reads the name of a zone or an instance.
+func decodeLabel(v strict.Value, what string, dst *string) {
+	s, ok := v.Scalar("!!str", what+" (quote it)")
 	if !ok {
 		return
 	}
-	if !zoneName.MatchString(s) {
-		v.Reject("is not a zone (want at most 128 characters, no blanks)")
+	if !labelText.MatchString(s) {
+		v.Reject("is not %s (want at most 128 characters, no blanks)", what)
 		return
 	}
 	*dst = s

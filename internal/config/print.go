@@ -67,8 +67,11 @@ type entry struct {
 	Weight  uint32 `yaml:"weight"`
 	State   string `yaml:"state"`
 	Zone    string `yaml:"zone,omitempty"`
+
+	Priority uint8  `yaml:"priority,omitempty"`
+	Instance string `yaml:"instance,omitempty"`
 }
 
 func newEntry(e fleet.Endpoint) entry {
-	return entry{Address: e.Address, Weight: e.Weight, State: e.State.String(), Zone: e.Zone}
+	return entry{Address: e.Address, Weight: e.Weight, State: e.State.String(), Zone: e.Zone, Priority: e.Priority, Instance: e.Instance}
 }

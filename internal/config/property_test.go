@@ -115,6 +115,9 @@ func drawEndpoint(t *rapid.T) fleet.Endpoint {
 		Weight:  rapid.Uint32Range(fleet.MinWeight, fleet.MaxWeight).Draw(t, "weight"),
 		State:   rapid.SampledFrom([]fleet.State{fleet.Healthy, fleet.Unhealthy, fleet.Draining}).Draw(t, "state"),
 		Zone:    rapid.StringMatching(`[!-~]{0,12}`).Draw(t, "zone"),
+
+		Priority: rapid.Uint8Range(0, fleet.MaxPriority).Draw(t, "priority"),
+		Instance: rapid.StringMatching(`[!-~]{0,12}`).Draw(t, "instance"),
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 	MaxWeight = 1000
 )
 
+// MaxPriority bounds an endpoint's priority.
+const MaxPriority = 9
+
 // State says whether an endpoint may be given new requests.
 type State uint8
 
@@ -70,6 +73,12 @@ type Endpoint struct {
 	State  State
 	// Zone is the locality's zone; empty when not known.
 	Zone string
+	// Priority is 0 for endpoints that are used first, up to MaxPriority for those
+	// that are used while none of a lower number can be.
+	Priority uint8
+	// Instance is the machine that the endpoint is a copy of the model on, where one
+	// machine has several; empty when it has one.
+	Instance string
 }
 
 // ParseAddress returns the canonical form of an endpoint address, the one that
@@ -150,11 +159,22 @@ func hash(endpoints []Endpoint) uint64 {
 		_, _ = d.Write(n[:])
 		_, _ = d.WriteString(s)
 	}
+	number := func(u uint64) {
+		binary.LittleEndian.PutUint64(n[:], u)
+		_, _ = d.Write(n[:])
+	}
 	for _, e := range endpoints {
 		field(e.Address)
 		field(e.Zone)
-		binary.LittleEndian.PutUint64(n[:], uint64(e.Weight)<<8|uint64(e.State))
-		_, _ = d.Write(n[:])
+		placed := e.Priority != 0 || e.Instance != ""
+		u := uint64(e.Weight)<<8 | uint64(e.State)
+		if !placed {
+			number(u)
+			continue
+		}
+		number(u | 1<<63) // more follows
+		number(uint64(e.Priority))
+		field(e.Instance)
 	}
 	return d.Sum64()
 }

@@ -79,6 +79,9 @@ func TestVersionIsAFunctionOfTheContent(t *testing.T) {
 				Weight:  rapid.Uint32Range(MinWeight, 3).Draw(t, "weight"),
 				State:   State(rapid.IntRange(0, 2).Draw(t, "state")),
 				Zone:    rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"),
+
+				Priority: rapid.Uint8Range(0, 1).Draw(t, "priority"),
+				Instance: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "instance"),
 			}
 		}), 1, 12, func(e Endpoint) string { return e.Address }).Draw(t, "endpoints")
 		a, _ := NewSet(endpoints)

@@ -18,26 +18,36 @@ import "sync/atomic"
 // prove that what was full stayed full between them: see [AllFull].
 type Counter struct {
 	state atomic.Uint64
+	// others is what other routers have outstanding at the endpoint, as they told.
+	others atomic.Int64
 	// Keep counters of different endpoints off one cache line: every request
 	// writes its endpoint's counter twice.
-	_ [56]byte
+	_ [48]byte
 }
 
 // release subtracts one from the low half and adds one to the high half.
 const release = 1<<32 - 1
 
-// Outstanding returns the requests that run at the endpoint now. It is never
+// Load returns the requests that run at the endpoint now, those of other routers
+// included.
+func (c *Counter) Load() int64 { return c.Outstanding() + c.others.Load() }
+
+// SetOthers says how many requests other routers have outstanding at the endpoint.
+// A negative number counts as 0.
+func (c *Counter) SetOthers(n int64) { c.others.Store(max(n, 0)) }
+
+// Outstanding returns this router's requests that run at the endpoint now. It is never
 // negative: only a [Reservation] can release, and only once.
 func (c *Counter) Outstanding() int64 { return outstanding(c.state.Load()) }
 
 func outstanding(state uint64) int64 { return int64(uint32(state)) }
 
-// Reserve takes a slot if fewer than bound requests are outstanding. It
-// reports how many there were when it decided.
+// Reserve takes a slot if fewer than bound requests are outstanding, those of other
+// routers included. It reports how many there were when it decided.
 func (c *Counter) Reserve(bound int64) (r Reservation, seen int64, ok bool) {
 	for {
 		state := c.state.Load()
-		if seen = outstanding(state); seen >= bound {
+		if seen = outstanding(state) + c.others.Load(); seen >= bound {
 			return Reservation{}, seen, false
 		}
 		if c.state.CompareAndSwap(state, state+1) {
@@ -49,7 +59,7 @@ func (c *Counter) Reserve(bound int64) (r Reservation, seen int64, ok bool) {
 // Take takes a slot whatever the load. It reports how many requests were
 // outstanding before.
 func (c *Counter) Take() (r Reservation, seen int64) {
-	return Reservation{counter: c}, outstanding(c.state.Add(1)) - 1
+	return Reservation{counter: c}, outstanding(c.state.Add(1)) - 1 + c.others.Load()
 }
 
 // Reservation is one request's slot at an endpoint. It belongs to one goroutine
@@ -99,7 +109,7 @@ func collect(n int, at func(int) (*Counter, int64)) (releases uint64, full bool)
 	for i := range n {
 		c, bound := at(i)
 		state := c.state.Load()
-		if outstanding(state) < bound {
+		if outstanding(state)+c.others.Load() < bound {
 			return 0, false
 		}
 		releases += state >> 32

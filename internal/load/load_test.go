@@ -168,6 +168,35 @@ func TestRetainForgetsIdleStrangers(t *testing.T) {
 	}
 }
 
+// Other routers' requests count towards the bound, and never as one's own.
+func TestOtherRouters(t *testing.T) {
+	var c Counter
+	c.SetOthers(2)
+	if c.Load() != 2 || c.Outstanding() != 0 {
+		t.Errorf("load %d, own %d; want 2, 0", c.Load(), c.Outstanding())
+	}
+	first, seen, ok := c.Reserve(3)
+	if !ok || seen != 2 || c.Load() != 3 {
+		t.Errorf("Reserve: %t, seen %d, load %d", ok, seen, c.Load())
+	}
+	if _, seen, ok := c.Reserve(3); ok || seen != 3 {
+		t.Errorf("Reserve at the bound: %t, seen %d", ok, seen)
+	}
+	if !AllFull(1, func(int) (*Counter, int64) { return &c, 3 }) || AllFull(1, func(int) (*Counter, int64) { return &c, 4 }) {
+		t.Error("AllFull does not count the others")
+	}
+	second, seen := c.Take()
+	if seen != 3 || c.Outstanding() != 2 {
+		t.Errorf("Take: seen %d, own %d", seen, c.Outstanding())
+	}
+	c.SetOthers(-1)
+	first.Release()
+	second.Release()
+	if c.Load() != 0 {
+		t.Errorf("load %d at rest", c.Load())
+	}
+}
+
 // What one membership has is kept, whatever another lacks.
 func TestRetainOfSeveralMemberships(t *testing.T) {
 	tracker := NewTracker()

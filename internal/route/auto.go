@@ -251,7 +251,7 @@ func (a *auto) describe(d *Decision) {
 			k++
 		}
 	}
-	d.HomeLoad = a.t.candidates[a.s.order[0]].counter.Outstanding()
+	d.HomeLoad = a.t.candidates[a.s.order[0]].counter.Load()
 }
 
 // cheapest returns the candidate with room that costs least, and why it is it.
@@ -264,7 +264,7 @@ func (a *auto) cheapest() (best int, reason Reason) {
 	for i := range a.t.candidates {
 		c := &a.t.candidates[i]
 		cost := a.cost(i)
-		if c.counter.Outstanding() >= a.limits.of(c) {
+		if c.counter.Load() >= a.limits.of(c) {
 			if cost < lowestFull {
 				full, lowestFull = i, cost
 			}
@@ -311,7 +311,7 @@ func (a *auto) work(i int) float64 {
 	c := &a.t.candidates[i]
 	cold := a.cold(i) / charsPerSecond
 	wait := float64(a.m.Wait(c.id, a.request.Now)) / 1e9
-	load := float64(c.counter.Outstanding()) * c.perSpeed
+	load := float64(c.counter.Load()) * c.perSpeed
 	return (wait + (coldWeight*cold+fixedCost)*c.perSpeed) * (load + calm) / (a.mean + calm)
 }
 

@@ -19,7 +19,7 @@ func (t *Table) bounds(threshold int) bounds {
 	}
 	total := int64(1)
 	for i := range t.candidates {
-		total += t.candidates[i].counter.Outstanding()
+		total += t.candidates[i].counter.Load()
 	}
 	return bounds{perWeight: float64(total) / t.totalWeight}
 }

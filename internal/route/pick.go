@@ -183,7 +183,7 @@ func (t *Table) leastLoaded(random uint64) (best, second int, seen int64) {
 // cost is the load of a candidate after one more request for its weight.
 func (t *Table) cost(i int) (cost float64, outstanding int64) {
 	c := &t.candidates[i]
-	outstanding = c.counter.Outstanding()
+	outstanding = c.counter.Load()
 	return float64(outstanding+1) * c.perWeight, outstanding
 }
 

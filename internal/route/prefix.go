@@ -56,7 +56,7 @@ func (t *Table) firstWithRoom(key uint64, limits bounds) int {
 	best := -1
 	for i := range t.candidates {
 		c := &t.candidates[i]
-		if c.counter.Outstanding() < limits.of(c) && (best < 0 || t.index.Before(key, i, best)) {
+		if c.counter.Load() < limits.of(c) && (best < 0 || t.index.Before(key, i, best)) {
 			best = i
 		}
 	}

@@ -72,7 +72,7 @@ var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
 // Int decodes a whole number from low to high, both included, in plain decimal
 // digits: 1e3, 0x400 and 1_024 read differently in different YAML versions.
-func Int[T ~int | ~int64 | ~uint32](dst *T, low, high int64) func(Value) {
+func Int[T ~int | ~int64 | ~uint32 | ~uint8](dst *T, low, high int64) func(Value) {
 	return func(v Value) {
 		if v.node == nil || v.refusedAlias() {
 			return
