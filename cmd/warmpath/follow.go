@@ -126,5 +126,6 @@ func (p *program) setPolicies(c config.Config) {
 	}
 	for _, one := range p.pools {
 		one.router.SetRouters(c.Routers)
+		one.router.SetZone(c.Zone)
 	}
 }

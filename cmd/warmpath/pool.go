@@ -66,6 +66,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 		known:   func() { p.setServing(true) },
 	}
 	one.router.SetRouters(p.config.Routers)
+	one.router.SetZone(p.config.Zone)
 	if err := one.judge(); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,10 @@ type Config struct {
 	Component Component   `yaml:"component"`
 	// Routers is how many warmpath processes, this one included, route to the same
 	// endpoints without knowing of each other's requests, 1 to MaxRouters.
-	Routers   int           `yaml:"routers"`
+	Routers int `yaml:"routers"`
+	// Zone is where this process is: endpoints there are preferred; empty when the
+	// zones do not matter.
+	Zone      string        `yaml:"zone"`
 	Policies  []NamedPolicy `yaml:"policies"`
 	Tenant    Tenant        `yaml:"tenant"`
 	Limits    Limits        `yaml:"limits"`

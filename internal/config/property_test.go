@@ -68,6 +68,7 @@ func drawConfig(t *rapid.T) Config {
 	c.Tracing.Insecure = rapid.Bool().Draw(t, "insecure")
 	c.Tracing.SampleRatio = rapid.Float64Range(0, 1).Draw(t, "ratio")
 	c.Pools = drawPools(t)
+	c.Zone = rapid.SampledFrom([]string{"", "eu-1a"}).Draw(t, "own zone")
 	c.Component.Header = rapid.SampledFrom([]string{"y-component", "x-amzn-sagemaker-inference-component"}).Draw(t, "component header")
 	c.Recording = Recording{
 		Folder:      rapid.SampledFrom([]string{"", "recordings", "/var/lib/warmpath"}).Draw(t, "folder"),

@@ -20,6 +20,8 @@ import (
 type Node struct {
 	Address string
 	Weight  uint32 // at least 1
+	// Instance is the machine that the node is one of several on; empty for none.
+	Instance string
 }
 
 // Index is an immutable list of nodes prepared for scoring. Positions are those
@@ -29,11 +31,13 @@ type Index struct {
 	// weights is nil when all are equal: then scores are compared as integers,
 	// which gives the same order without a logarithm for each node.
 	weights []float64
+	// groups is nil unless nodes are on instances.
+	groups *grouped
 }
 
 // New prepares an index over nodes with distinct addresses.
 func New(nodes []Node) Index {
-	x := Index{seeds: make([]uint64, len(nodes))}
+	x := Index{seeds: make([]uint64, len(nodes)), groups: group(nodes)}
 	equal := true
 	for i, n := range nodes {
 		x.seeds[i] = xxhash.Sum64String(n.Address)
@@ -77,10 +81,14 @@ func costFloor(u uint64, weight float64) float64 {
 // Top fills homes with the positions of the first homes of a key, in order,
 // and returns how many there are: the lesser of len(homes) and Len.
 func (x Index) Top(key uint64, homes []int) int {
-	if x.weights == nil {
+	switch {
+	case x.groups != nil:
+		return x.topGrouped(key, homes)
+	case x.weights == nil:
 		return topEqual(x.seeds, key, homes)
+	default:
+		return x.topWeighted(key, homes)
 	}
-	return x.topWeighted(key, homes)
 }
 
 // maxTop bounds the homes asked for at once, so that the scores beside them
@@ -145,6 +153,11 @@ func (x Index) topWeighted(key uint64, homes []int) int {
 // Before reports whether node i comes before node j in the order of a key. It
 // is the order that Top fills in: equal scores go to the lower position.
 func (x Index) Before(key uint64, i, j int) bool {
+	if x.groups != nil {
+		if before, apart := x.groups.before(key, i, j); apart {
+			return before
+		}
+	}
 	a, b := draw(key, x.seeds[i]), draw(key, x.seeds[j])
 	if x.weights == nil {
 		return a > b || a == b && i < j

@@ -132,6 +132,7 @@ func TestTopEqualsSorting(t *testing.T) {
 		maxWeight := rapid.SampledFrom([]uint32{1, 2, 1000}).Draw(t, "max weight")
 		for i := range list {
 			list[i].Weight = rapid.Uint32Range(1, maxWeight).Draw(t, "weight")
+			list[i].Instance = rapid.SampledFrom([]string{"", "", "a", "b", "c"}).Draw(t, "instance")
 		}
 		x, k := New(list), rapid.Uint64().Draw(t, "key")
 		want := sortAll(x, k)

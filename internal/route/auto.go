@@ -98,7 +98,7 @@ func (s *scratch) reset(n int) {
 }
 
 // autoPrefix chooses by the automatic prefix length.
-func (t *Table) autoPrefix(d Decision, r Request, threshold int) (Decision, load.Reservation) {
+func (t *Table) autoPrefix(d Decision, r Request, threshold int) (Decision, load.Reservation, bool) {
 	t.memory.Lock()
 	defer t.memory.Unlock()
 	a := t.newAuto(r, threshold)
@@ -108,14 +108,17 @@ func (t *Table) autoPrefix(d Decision, r Request, threshold int) (Decision, load
 }
 
 // reserve takes a slot at the candidate that choose names, and remembers that
-// the n levels looked at go there.
-func (a *auto) reserve(d Decision, n int, choose func() (int, Reason)) (Decision, load.Reservation) {
+// the n levels looked at go there. It is not ok where pick is not.
+func (a *auto) reserve(d Decision, n int, choose func() (int, Reason)) (Decision, load.Reservation, bool) {
 	for {
 		i, reason := choose()
 		c := &a.t.candidates[i]
 		var slot load.Reservation
 		var seen int64
 		ok := true
+		if reason == Saturated && a.t.whole != nil {
+			return d, slot, false
+		}
 		if reason == Saturated {
 			slot, seen = c.counter.Take()
 		} else if slot, seen, ok = c.counter.Reserve(a.limits.of(c)); !ok { // taken since
@@ -126,7 +129,7 @@ func (a *auto) reserve(d Decision, n int, choose func() (int, Reason)) (Decision
 		d.Rank = a.rank(i)
 		d.choose(c.address, d.homes[:])
 		a.remember(i, n, a.request.Now)
-		return d, slot
+		return d, slot, true
 	}
 }
 
@@ -135,7 +138,11 @@ func (t *Table) newAuto(r Request, threshold int) auto {
 	a := auto{t: t, m: t.memory, s: &t.memory.scratch, request: r, length: max(r.Chars, 1), second: -1}
 	a.s.reset(len(t.candidates))
 	a.limits = t.looseBounds(threshold)
-	a.mean = a.limits.perWeight * t.totalWeight / float64(len(t.candidates))
+	whole := t
+	if t.whole != nil {
+		whole = t.whole
+	}
+	a.mean = a.limits.perWeight * whole.totalWeight / float64(len(whole.candidates))
 	return a
 }
 
@@ -366,10 +373,11 @@ func (a *auto) remember(i, n int, now int64) {
 
 // looseBounds is bounds for decisions by cost. A fixed threshold is the same.
 // The automatic one is wider than that of a fixed length: here the cost balances,
-// and the bound is for what it does not see.
+// and the bound is for what it does not see. In a part of a table nothing balances
+// with the rest.
 func (t *Table) looseBounds(threshold int) bounds {
 	b := t.bounds(AutoConcurrencyThreshold)
-	b.threshold, b.loose = int64(threshold), true
+	b.threshold, b.loose = int64(threshold), t.whole == nil
 	return b
 }
 

@@ -14,6 +14,9 @@ type bounds struct {
 }
 
 func (t *Table) bounds(threshold int) bounds {
+	if t.whole != nil {
+		t = t.whole
+	}
 	if threshold != AutoConcurrencyThreshold {
 		return bounds{threshold: int64(threshold)}
 	}

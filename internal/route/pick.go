@@ -3,6 +3,7 @@ package route
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/warmpath/warmpath/internal/load"
 )
@@ -29,7 +30,20 @@ func (t *Table) Pick(r Request) (Decision, load.Reservation) { return t.PickBy(t
 // all policies count alike. The reservation holds nothing if there are no
 // endpoints. It never refuses a request.
 func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
-	d := Decision{
+	if t.near != nil {
+		if d, slot, ok := t.near.pick(policy, r); ok {
+			t.addChoices(&d, r.Random)
+			return d, slot
+		}
+	}
+	d, slot, _ := t.pick(policy, r)
+	return d, slot
+}
+
+// pick is PickBy among the table's own candidates. It is not ok if the table is a
+// part of another and none of them has room.
+func (t *Table) pick(policy Policy, r Request) (d Decision, slot load.Reservation, ok bool) {
+	d = Decision{
 		Strategy:   policy.Strategy,
 		Rank:       NoRank,
 		Candidates: len(t.candidates),
@@ -38,7 +52,7 @@ func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
 	switch {
 	case len(t.candidates) == 0:
 		d.Reason = NoEndpoints
-		return d, load.Reservation{}
+		return d, load.Reservation{}, true
 	case len(t.candidates) == 1:
 		d.Reason = SingleCandidate
 		return t.take(d, 0, nil)
@@ -60,17 +74,43 @@ func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
 	return t.leastOutstanding(d, r.Random)
 }
 
-// take chooses candidate i whatever its load.
-func (t *Table) take(d Decision, i int, alternatives []string) (Decision, load.Reservation) {
+// addChoices names further endpoints to try, of all there are.
+func (t *Table) addChoices(d *Decision, random uint64) {
+	var more [MaxChoices]string
+	if d.Keyed {
+		var homes [MaxChoices]int
+		for k, i := range homes[:t.index.Top(d.Key, homes[:])] {
+			more[k] = t.candidates[i].address
+		}
+	} else {
+		for k := range more {
+			more[k] = t.candidates[(random+uint64(k))%uint64(len(t.candidates))].address
+		}
+	}
+	n := len(d.Choices())
+	for _, address := range more {
+		if n < MaxChoices && address != "" && !slices.Contains(d.choices[:n], address) {
+			d.choices[n] = address
+			n++
+		}
+	}
+	d.Candidates = len(t.candidates)
+}
+
+// take chooses candidate i whatever its load; in a part of a table if it has room.
+func (t *Table) take(d Decision, i int, alternatives []string) (_ Decision, slot load.Reservation, ok bool) {
 	c := &t.candidates[i]
-	r, seen := c.counter.Take()
-	d.Load = seen
+	if t.whole == nil {
+		slot, d.Load = c.counter.Take()
+	} else if slot, d.Load, ok = c.counter.Reserve(t.bounds(AutoConcurrencyThreshold).of(c)); !ok {
+		return d, slot, false
+	}
 	d.choose(c.address, alternatives)
-	return d, r
+	return d, slot, true
 }
 
 // random chooses by weight; the second choice is another draw.
-func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation) {
+func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation, bool) {
 	first := t.draw(random, -1)
 	second := t.draw(next(random), first)
 	alternatives, n := t.alternatives(first, second)
@@ -142,17 +182,20 @@ func next(random uint64) uint64 {
 // leastOutstanding chooses the least loaded candidate for its weight. Ties are
 // broken at random, because a fixed rule would send every router's next
 // request to the same endpoint.
-func (t *Table) leastOutstanding(d Decision, random uint64) (Decision, load.Reservation) {
+func (t *Table) leastOutstanding(d Decision, random uint64) (_ Decision, slot load.Reservation, ok bool) {
 	for {
 		i, second, seen := t.leastLoaded(random)
-		r, before, ok := t.candidates[i].counter.Reserve(seen + 1)
+		c := &t.candidates[i]
+		if t.whole != nil && seen >= t.bounds(AutoConcurrencyThreshold).of(c) {
+			return d, slot, false
+		}
+		slot, d.Load, ok = c.counter.Reserve(seen + 1)
 		if !ok { // others took its slots since; look again
 			continue
 		}
-		d.Load = before
 		alternatives, n := t.alternatives(i, second)
-		d.choose(t.candidates[i].address, alternatives[:n])
-		return d, r
+		d.choose(c.address, alternatives[:n])
+		return d, slot, true
 	}
 }
 

@@ -14,11 +14,11 @@ type Router struct {
 	tracker *load.Tracker
 	table   atomic.Pointer[Table]
 
-	mu      sync.Mutex // serialises the changes
-	set     fleet.Set
-	policy  Policy
-	memory  *memory
-	routers int
+	mu     sync.Mutex // serialises the changes
+	set    fleet.Set
+	policy Policy
+	memory *memory
+	around surroundings
 }
 
 // NewRouter returns a router with an empty membership and counters of its own.
@@ -27,7 +27,7 @@ func NewRouter(policy Policy) *Router { return NewRouterCounting(policy, load.Ne
 // NewRouterCounting returns a router with an empty membership whose counters are
 // the tracker's: an endpoint that is a member of several routers' has one count.
 func NewRouterCounting(policy Policy, tracker *load.Tracker) *Router {
-	r := &Router{tracker: tracker, policy: policy, memory: newMemory(), routers: 1}
+	r := &Router{tracker: tracker, policy: policy, memory: newMemory(), around: surroundings{routers: 1}}
 	r.publish()
 	return r
 }
@@ -76,13 +76,25 @@ func (r *Router) Membership() fleet.Set {
 func (r *Router) SetRouters(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.routers == n {
+	if r.around.routers == n {
 		return
 	}
-	r.routers = n
+	r.around.routers = n
+	r.publish()
+}
+
+// SetZone tells the zone in which the router is: endpoints there are preferred while
+// they have room. Empty, the zones do not matter.
+func (r *Router) SetZone(zone string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.around.zone == zone {
+		return
+	}
+	r.around.zone = zone
 	r.publish()
 }
 
 func (r *Router) publish() {
-	r.table.Store(newTable(r.set, r.policy, r.tracker, r.memory, r.routers))
+	r.table.Store(newTable(r.set, r.policy, r.tracker, r.memory, r.around))
 }

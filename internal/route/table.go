@@ -25,6 +25,10 @@ type Table struct {
 	memory *memory
 	byID   []int32 // candidates by their ID, -1 for none
 	stray  float64 // see strayAlone
+
+	// near are the candidates in the router's own zone, nil if that makes no
+	// difference. whole is the table that this one is a part of, nil if it is none.
+	near, whole *Table
 }
 
 // candidateOf returns the candidate of an ID, or -1.
@@ -46,40 +50,79 @@ type candidate struct {
 	// perSpeed is the mean weight over its own: endpoints of a greater weight
 	// prefill faster.
 	perSpeed float64
+	node     placement.Node
+	zone     string
 }
 
 // NewTable makes the snapshot for a membership and a policy. Endpoints that may
 // not be chosen are left out altogether, so that an unhealthy idle endpoint
 // cannot distort the load picture of the others.
 func NewTable(set fleet.Set, policy Policy, tracker *load.Tracker) *Table {
-	return newTable(set, policy, tracker, newMemory(), 1)
+	return newTable(set, policy, tracker, newMemory(), surroundings{routers: 1})
 }
 
-// newTable is NewTable with the memory of the tables before it, for one of
-// several routers.
-func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, routers int) *Table {
-	t := &Table{policy: policy, membership: set.Version(), equalWeights: true, memory: m, stray: strayAlone}
-	if routers > 1 {
+// surroundings are where a router stands.
+type surroundings struct {
+	// routers is how many send requests to the members.
+	routers int
+	// zone is the router's own; empty when it does not matter.
+	zone string
+}
+
+// newTable is NewTable with the memory of the tables before it.
+func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, s surroundings) *Table {
+	t := &Table{policy: policy, membership: set.Version(), memory: m, stray: strayAlone}
+	if s.routers > 1 {
 		t.stray = strayTogether
 	}
-	state := mostEligible(set)
-	var nodes []placement.Node
+	state, priority := mostEligible(set)
 	for i := range set.Len() {
 		e := set.At(i)
-		if e.State != state {
+		if e.State != state || e.Priority != priority {
 			continue
 		}
 		weight := float64(e.Weight)
 		t.candidates = append(t.candidates, candidate{
 			address: e.Address, weight: weight, perWeight: 1 / weight, counter: tracker.Counter(e.Address),
+			node: placement.Node{Address: e.Address, Weight: e.Weight, Instance: e.Instance}, zone: e.Zone,
 		})
-		t.totalWeight += weight
-		t.equalWeights = t.equalWeights && weight == t.candidates[0].weight
-		nodes = append(nodes, placement.Node{Address: e.Address, Weight: e.Weight})
+	}
+	t.prepare()
+	t.enroll()
+	if s.zone != "" {
+		t.near = t.part(func(c *candidate) bool { return c.zone == s.zone })
+	}
+	return t
+}
+
+// prepare computes what depends on which candidates there are.
+func (t *Table) prepare() {
+	nodes := make([]placement.Node, len(t.candidates))
+	t.equalWeights = true
+	for i := range t.candidates {
+		c := &t.candidates[i]
+		nodes[i] = c.node
+		t.totalWeight += c.weight
+		t.equalWeights = t.equalWeights && c.weight == t.candidates[0].weight
 	}
 	t.index = placement.New(nodes)
-	t.enroll()
-	return t
+}
+
+// part returns a table of some of the candidates, nil if these are all or none. Its
+// bounds are those of the whole.
+func (t *Table) part(has func(*candidate) bool) *Table {
+	p := &Table{policy: t.policy, membership: t.membership, memory: t.memory, stray: t.stray, whole: t}
+	for i := range t.candidates {
+		if c := &t.candidates[i]; has(c) {
+			p.candidates = append(p.candidates, *c)
+		}
+	}
+	if len(p.candidates) == 0 || len(p.candidates) == len(t.candidates) {
+		return nil
+	}
+	p.prepare()
+	p.number()
+	return p
 }
 
 // enroll makes the candidates known to the memory.
@@ -95,22 +138,36 @@ func (t *Table) enroll() {
 	for i := range t.candidates {
 		c := &t.candidates[i]
 		c.id, c.perSpeed = t.memory.ID(c.address), mean*c.perWeight
-		for len(t.byID) <= int(c.id) {
+	}
+	t.number()
+}
+
+// number makes the candidates known by their IDs.
+func (t *Table) number() {
+	for i := range t.candidates {
+		id := int(t.candidates[i].id)
+		for len(t.byID) <= id {
 			t.byID = append(t.byID, -1)
 		}
-		t.byID[c.id] = int32(i)
+		t.byID[id] = int32(i)
 	}
 }
 
-// mostEligible returns the best state that any endpoint has: unhealthy ones
-// serve when none is healthy, draining ones when there is nothing else. A
-// request sent to a doubtful endpoint may be served; one sent nowhere is lost.
-func mostEligible(set fleet.Set) fleet.State {
-	best := fleet.Draining
+// mostEligible returns the best state that any endpoint has, and of those that have
+// it the first priority: unhealthy ones serve when none is healthy, draining ones
+// when there is nothing else. A request sent to a doubtful endpoint may be served;
+// one sent nowhere is lost.
+func mostEligible(set fleet.Set) (state fleet.State, priority uint8) {
+	state, priority = fleet.Draining, fleet.MaxPriority
 	for i := range set.Len() {
-		best = min(best, set.At(i).State)
+		switch e := set.At(i); {
+		case e.State < state:
+			state, priority = e.State, e.Priority
+		case e.State == state:
+			priority = min(priority, e.Priority)
+		}
 	}
-	return best
+	return state, priority
 }
 
 // Policy returns the policy that the table was made with.

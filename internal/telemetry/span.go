@@ -91,6 +91,7 @@ func attributes(r *extproc.Record) []attribute.KeyValue {
 	}
 	for _, optional := range []struct{ key, value string }{
 		{"warmpath.policy_origin", r.PolicyOrigin},
+		{"warmpath.pool", r.Pool},
 		{"warmpath.model", r.Model},
 		{"warmpath.adapter", r.Adapter},
 		{"warmpath.request_id", r.RequestID},
