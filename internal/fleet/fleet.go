@@ -79,6 +79,8 @@ type Endpoint struct {
 	// Instance is the machine that the endpoint is a copy of the model on, where one
 	// machine has several; empty when it has one.
 	Instance string
+	// Adapters are the LoRA adapters that the endpoint is known to have.
+	Adapters Names
 }
 
 // ParseAddress returns the canonical form of an endpoint address, the one that
@@ -166,7 +168,7 @@ func hash(endpoints []Endpoint) uint64 {
 	for _, e := range endpoints {
 		field(e.Address)
 		field(e.Zone)
-		placed := e.Priority != 0 || e.Instance != ""
+		placed := e.Priority != 0 || e.Instance != "" || e.Adapters != ""
 		u := uint64(e.Weight)<<8 | uint64(e.State)
 		if !placed {
 			number(u)
@@ -175,6 +177,7 @@ func hash(endpoints []Endpoint) uint64 {
 		number(u | 1<<63) // more follows
 		number(uint64(e.Priority))
 		field(e.Instance)
+		field(string(e.Adapters))
 	}
 	return d.Sum64()
 }

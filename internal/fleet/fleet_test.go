@@ -82,6 +82,7 @@ func TestVersionIsAFunctionOfTheContent(t *testing.T) {
 
 				Priority: rapid.Uint8Range(0, 1).Draw(t, "priority"),
 				Instance: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "instance"),
+				Adapters: rapid.SampledFrom([]Names{"", NewNames("a"), NewNames("a", "b")}).Draw(t, "adapters"),
 			}
 		}), 1, 12, func(e Endpoint) string { return e.Address }).Draw(t, "endpoints")
 		a, _ := NewSet(endpoints)

@@ -107,6 +107,8 @@ type Decision struct {
 	Bound int64
 	// Candidates is how many endpoints could have been chosen.
 	Candidates int
+	// AdapterSet is how many endpoints the request's adapter has, if it is for one.
+	AdapterSet int
 	// Membership is the version of the membership decided on.
 	Membership uint64
 

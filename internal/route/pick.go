@@ -17,6 +17,9 @@ type Request struct {
 	// Chars is how many characters were read: for the automatic prefix length.
 	Levels []uint64
 	Chars  int
+	// Model is what the request asks for, and Adapter the LoRA adapter that it names
+	// apart from that; empty if unknown.
+	Model, Adapter string
 	// Now is the time in ns from any beginning; it must not go back.
 	Now int64
 	// Random is a uniform random number: the randomness of this one decision.
@@ -30,6 +33,9 @@ func (t *Table) Pick(r Request) (Decision, load.Reservation) { return t.PickBy(t
 // all policies count alike. The reservation holds nothing if there are no
 // endpoints. It never refuses a request.
 func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
+	if name := t.adapterOf(r); name != "" && len(t.candidates) > 0 {
+		return t.pickAdapter(policy, r, name)
+	}
 	if t.near != nil {
 		if d, slot, ok := t.near.pick(policy, r); ok {
 			t.addChoices(&d, r.Random)
@@ -114,7 +120,10 @@ func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation, b
 	first := t.draw(random, -1)
 	second := t.draw(next(random), first)
 	alternatives, n := t.alternatives(first, second)
-	return t.take(d, first, alternatives[:n])
+	if d, slot, ok := t.take(d, first, alternatives[:n]); ok {
+		return d, slot, true
+	}
+	return t.leastOutstanding(d, random) // who has room, if anybody
 }
 
 // alternatives names the second choice and a third, so that every retry has an

@@ -27,7 +27,7 @@ func NewRouter(policy Policy) *Router { return NewRouterCounting(policy, load.Ne
 // NewRouterCounting returns a router with an empty membership whose counters are
 // the tracker's: an endpoint that is a member of several routers' has one count.
 func NewRouterCounting(policy Policy, tracker *load.Tracker) *Router {
-	r := &Router{tracker: tracker, policy: policy, memory: newMemory(), around: surroundings{routers: 1}}
+	r := &Router{tracker: tracker, policy: policy, memory: newMemory(), around: surroundings{routers: 1, grown: newGrowth()}}
 	r.publish()
 	return r
 }
@@ -92,6 +92,14 @@ func (r *Router) SetZone(zone string) {
 		return
 	}
 	r.around.zone = zone
+	r.publish()
+}
+
+// SetAdapters replaces the rules for LoRA adapters.
+func (r *Router) SetAdapters(rules AdapterRules) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.around.adapters = rules
 	r.publish()
 }
 

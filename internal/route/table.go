@@ -29,6 +29,7 @@ type Table struct {
 	// near are the candidates in the router's own zone, nil if that makes no
 	// difference. whole is the table that this one is a part of, nil if it is none.
 	near, whole *Table
+	adapters    *adapters // nil if they do not matter
 }
 
 // candidateOf returns the candidate of an ID, or -1.
@@ -52,13 +53,14 @@ type candidate struct {
 	perSpeed float64
 	node     placement.Node
 	zone     string
+	adapters fleet.Names
 }
 
 // NewTable makes the snapshot for a membership and a policy. Endpoints that may
 // not be chosen are left out altogether, so that an unhealthy idle endpoint
 // cannot distort the load picture of the others.
 func NewTable(set fleet.Set, policy Policy, tracker *load.Tracker) *Table {
-	return newTable(set, policy, tracker, newMemory(), surroundings{routers: 1})
+	return newTable(set, policy, tracker, newMemory(), surroundings{routers: 1, grown: newGrowth()})
 }
 
 // surroundings are where a router stands.
@@ -67,6 +69,9 @@ type surroundings struct {
 	routers int
 	// zone is the router's own; empty when it does not matter.
 	zone string
+	// adapters are the rules for them, and grown the sets that are larger.
+	adapters AdapterRules
+	grown    *growth
 }
 
 // newTable is NewTable with the memory of the tables before it.
@@ -84,7 +89,7 @@ func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, s 
 		weight := float64(e.Weight)
 		t.candidates = append(t.candidates, candidate{
 			address: e.Address, weight: weight, perWeight: 1 / weight, counter: tracker.Counter(e.Address),
-			node: placement.Node{Address: e.Address, Weight: e.Weight, Instance: e.Instance}, zone: e.Zone,
+			node: placement.Node{Address: e.Address, Weight: e.Weight, Instance: e.Instance}, zone: e.Zone, adapters: e.Adapters,
 		})
 	}
 	t.prepare()
@@ -92,6 +97,7 @@ func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, s 
 	if s.zone != "" {
 		t.near = t.part(func(c *candidate) bool { return c.zone == s.zone })
 	}
+	t.adapters = newAdapters(t, s.adapters, s.grown)
 	return t
 }
 

@@ -90,7 +90,7 @@ func atRest(t testing.TB, r *Router) {
 // the bound of the automatic threshold for strategies without one.
 func TestLeavingTheZoneNeedsAReason(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		policy := rapid.SampledFrom(everyPolicy[1:]).Draw(rt, "policy") // RANDOM looks at one endpoint only
+		policy := rapid.SampledFrom(everyPolicy).Draw(rt, "policy")
 		r := zoned(t, policy, map[string]int{"a": rapid.IntRange(1, 3).Draw(rt, "near"), "b": rapid.IntRange(1, 5).Draw(rt, "far")})
 		var slots []load.Reservation
 		for i := range rapid.IntRange(1, 80).Draw(rt, "requests") {
@@ -101,7 +101,7 @@ func TestLeavingTheZoneNeedsAReason(t *testing.T) {
 			}
 			table := r.Table()
 			threshold := policy.ConcurrencyThreshold
-			if policy.Strategy == LeastOutstandingRequests {
+			if !policy.NeedsKey() {
 				threshold = AutoConcurrencyThreshold
 			}
 			limits := table.bounds(threshold)

@@ -1,0 +1,185 @@
+package route
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/cespare/xxhash/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/warmpath/warmpath/internal/load"
+)
+
+// AdapterRules say how requests for LoRA adapters are routed: each adapter has a
+// set of endpoints, always the same ones, so that few of them have to load it.
+type AdapterRules struct {
+	// Sticky is how many endpoints an adapter's set has, if as many can serve it; 0
+	// takes no notice of adapters. It grows while they have no room.
+	Sticky int
+	// Models are those that are adapters even if no endpoint says that it has them;
+	// one may end in *, for all that begin like it.
+	Models []string
+}
+
+// has reports whether the rules name a model.
+func (r AdapterRules) has(model string) bool {
+	for _, m := range r.Models {
+		start, many := strings.CutSuffix(m, "*")
+		if m == model || many && strings.HasPrefix(model, start) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// maxAdapters bounds the adapters whose sets are kept; a client may make up names.
+	maxAdapters = 1024
+	// growthTime is how long a set stays as large as it had to become, in ns.
+	growthTime = 300e9
+)
+
+// adapters are what a table knows of adapters.
+type adapters struct {
+	rules AdapterRules
+	named map[string]bool // by the endpoints
+	sets  *lru.Cache[string, *adapterSet]
+	grown *growth
+}
+
+// adapterSet is who serves an adapter, in order.
+type adapterSet struct {
+	able  *Table // all who can
+	order []int32
+	mu    sync.Mutex
+	first map[int]*Table // so many of them
+}
+
+func newAdapters(t *Table, rules AdapterRules, grown *growth) *adapters {
+	if rules.Sticky == 0 {
+		return nil
+	}
+	a := &adapters{rules: rules, named: make(map[string]bool), grown: grown}
+	a.sets, _ = lru.New[string, *adapterSet](maxAdapters) // it fails for a size below 1 only
+	for i := range t.candidates {
+		for _, name := range t.candidates[i].adapters.All() {
+			a.named[name] = true
+		}
+	}
+	return a
+}
+
+// LooksAtModels reports whether the model of a request matters.
+func (t *Table) LooksAtModels() bool { return t.adapters != nil }
+
+// adapterOf returns the adapter that a request is for, empty for none.
+func (t *Table) adapterOf(r Request) string {
+	switch a := t.adapters; {
+	case a == nil:
+		return ""
+	case r.Adapter != "":
+		return r.Adapter
+	case r.Model != "" && (a.named[r.Model] || a.rules.has(r.Model)):
+		return r.Model
+	}
+	return ""
+}
+
+// pickAdapter chooses within an adapter's set. A set without room grows; who cannot
+// serve the adapter is never chosen.
+func (t *Table) pickAdapter(policy Policy, r Request, name string) (Decision, load.Reservation) {
+	set := t.adapterSet(name)
+	sticky := t.adapters.rules.Sticky
+	for n := sticky + t.adapters.grown.by(name, r.Now); n < len(set.order); n++ {
+		if d, slot, ok := set.table(n).pick(policy, r); ok {
+			d.AdapterSet = n
+			return d, slot
+		}
+		t.adapters.grown.to(name, n+1-sticky, r.Now)
+	}
+	d, slot, _ := set.able.pick(policy, r)
+	d.AdapterSet = len(set.order)
+	return d, slot
+}
+
+func (t *Table) adapterSet(name string) *adapterSet {
+	if set, ok := t.adapters.sets.Get(name); ok {
+		return set
+	}
+	set := &adapterSet{able: t, first: make(map[int]*Table)}
+	if t.adapters.named[name] {
+		if able := t.part(func(c *candidate) bool { return c.adapters.Has(name) }); able != nil {
+			able.whole = nil // there is nobody else
+			set.able = able
+		}
+	}
+	set.order = make([]int32, len(set.able.candidates))
+	for i := range set.order {
+		set.order[i] = int32(i)
+	}
+	set.able.index.Select(adapterKey(name), set.order, len(set.order))
+	t.adapters.sets.Add(strings.Clone(name), set)
+	return set
+}
+
+// adapterKey is what orders the endpoints for an adapter. Routers must agree on it.
+func adapterKey(name string) uint64 { return xxhash.Sum64String("warmpath/adapter\x00" + name) }
+
+// table returns the first n of the set; n is less than there are.
+func (s *adapterSet) table(n int) *Table {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first[n] == nil {
+		among := make(map[string]bool, n)
+		for _, i := range s.order[:n] {
+			among[s.able.candidates[i].address] = true
+		}
+		s.first[n] = s.able.part(func(c *candidate) bool { return among[c.address] })
+	}
+	return s.first[n]
+}
+
+// growth is by how much adapters' sets are larger than the rules say. It outlives
+// the tables.
+type growth struct {
+	mu   sync.Mutex
+	sets *lru.Cache[string, grownSet]
+}
+
+// grownSet is one set's: by how many endpoints, and since when it needed no more.
+type grownSet struct {
+	by int
+	at int64
+}
+
+func newGrowth() *growth {
+	sets, _ := lru.New[string, grownSet](maxAdapters)
+	return &growth{sets: sets}
+}
+
+// by returns by how much a set is larger now. One that was large enough for a while
+// becomes smaller, step by step.
+func (g *growth) by(name string, now int64) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	set, ok := g.sets.Get(name)
+	if !ok {
+		return 0
+	}
+	if steps := (now - set.at) / growthTime; steps > 0 {
+		if set.by -= int(steps); set.by <= 0 {
+			g.sets.Remove(name)
+			return 0
+		}
+		set.at = now
+		g.sets.Add(name, set)
+	}
+	return set.by
+}
+
+// to says that a set needs to be larger by so many.
+func (g *growth) to(name string, by int, now int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sets.Add(strings.Clone(name), grownSet{by, now})
+}

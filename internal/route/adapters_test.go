@@ -1,0 +1,238 @@
+package route
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/load"
+)
+
+// adapted returns a router of n endpoints, of which those named have adapters.
+func adapted(policy Policy, n int, rules AdapterRules, have map[int][]string) *Router {
+	list := endpoints(n)
+	for i, names := range have {
+		list[i].Adapters = fleet.NewNames(names...)
+	}
+	r := NewRouter(policy)
+	r.SetAdapters(rules)
+	r.SetMembership(setOf(list...))
+	return r
+}
+
+func forModel(model string, key uint64) Request {
+	r := requestOf(key, key*0x9e3779b97f4a7c15)
+	r.Model = model
+	return r
+}
+
+// 50 adapters on 12 endpoints, three each: as long as all are within their bounds no
+// adapter is on more than three, and all endpoints have work.
+func TestFewEndpointsLoadAnAdapter(t *testing.T) {
+	for _, policy := range everyPolicy {
+		r := adapted(policy, 12, AdapterRules{Sticky: 3, Models: []string{"adapter-*"}}, nil)
+		random := rand.New(rand.NewPCG(1, 2))
+		loaded := make(map[string]map[string]bool)
+		used := make(map[string]int)
+		var slots []load.Reservation
+		for i := range 20_000 {
+			if len(slots) == 24 { // two at an endpoint on average
+				k := random.IntN(len(slots))
+				slots[k].Release()
+				slots = slices.Delete(slots, k, k+1)
+			}
+			model := fmt.Sprint("adapter-", random.IntN(50))
+			request := forModel(model, uint64(random.IntN(500)))
+			request.Now, request.Random = int64(i)*1e6, random.Uint64()
+			d, slot := r.Table().Pick(request)
+			slots = append(slots, slot)
+			used[d.Chosen]++
+			if loaded[model] == nil {
+				loaded[model] = make(map[string]bool)
+			}
+			loaded[model][d.Chosen] = true
+			if policy.ConcurrencyThreshold == 0 && d.AdapterSet != 3 {
+				t.Fatalf("%+v: set of %d endpoints", policy, d.AdapterSet)
+			}
+		}
+		most := 0
+		for _, on := range loaded {
+			most = max(most, len(on))
+		}
+		if policy.ConcurrencyThreshold == 0 && most > 3 {
+			t.Errorf("%+v: an adapter is on %d endpoints", policy, most)
+		}
+		if len(used) != 12 {
+			t.Errorf("%+v: %d endpoints have work", policy, len(used))
+		}
+	}
+}
+
+// Within its set an adapter's requests are routed as those of a model that has just
+// these endpoints.
+func TestWithinTheSetAsASingleModel(t *testing.T) {
+	for _, policy := range everyPolicy {
+		if policy.ConcurrencyThreshold == 0 && policy.Strategy != Random {
+			policy.ConcurrencyThreshold = 5 // the automatic bound is that of the fleet
+		}
+		r := adapted(policy, 12, AdapterRules{Sticky: 3, Models: []string{"*"}}, nil)
+		var among []fleet.Endpoint
+		for _, i := range r.Table().adapterSet("a").order[:3] {
+			among = append(among, fleet.Endpoint{Address: r.Table().candidates[i].address, Weight: 1})
+		}
+		single := NewRouter(policy)
+		single.SetMembership(setOf(among...))
+		var slots [2][]load.Reservation
+		for i := range uint64(300) {
+			request := forModel("a", i%17)
+			request.Random, request.Now = i*0x9e3779b97f4a7c15, int64(i)*1e7
+			d, slot := r.Table().Pick(request)
+			request.Model = ""
+			twin, twinSlot := single.Table().Pick(request)
+			if d.Chosen != twin.Chosen || d.Reason != twin.Reason || !slices.Equal(d.Choices(), twin.Choices()) {
+				t.Fatalf("%+v, request %d: %s by %s %v, a fleet of these has %s by %s %v", policy, i, d.Chosen, d.Reason, d.Choices(), twin.Chosen, twin.Reason, twin.Choices())
+			}
+			slots[0], slots[1] = append(slots[0], slot), append(slots[1], twinSlot)
+			if len(slots[0]) > 6 {
+				slots[0][0].Release()
+				slots[1][0].Release()
+				slots[0], slots[1] = slots[0][1:], slots[1][1:]
+			}
+		}
+	}
+}
+
+// Who lacks an adapter that others have never gets its requests, under whatever load
+// and not as a further choice either.
+func TestOnlyThoseWhoHaveIt(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		policy := rapid.SampledFrom(everyPolicy).Draw(rt, "policy")
+		have := make(map[int][]string)
+		for _, i := range rapid.SliceOfNDistinct(rapid.IntRange(0, 7), 1, 8, rapid.ID).Draw(rt, "have it") {
+			have[i] = []string{"other", "sql"}
+		}
+		r := adapted(policy, 8, AdapterRules{Sticky: rapid.IntRange(1, 4).Draw(rt, "sticky")}, have)
+		for i := range uint64(rapid.IntRange(1, 100).Draw(rt, "requests")) {
+			request := forModel("sql", i%5)
+			if rapid.Bool().Draw(rt, "in a field of its own") {
+				request.Model, request.Adapter = "base", "sql"
+			}
+			d, _ := r.Table().Pick(request)
+			for _, address := range d.Choices() {
+				k, _ := r.Membership().Index(address)
+				if !r.Membership().At(k).Adapters.Has("sql") {
+					rt.Fatalf("%s was named, which does not have it", address)
+				}
+			}
+			if d.Chosen == "" || d.AdapterSet > len(have) {
+				rt.Fatalf("chosen %q of a set of %d", d.Chosen, d.AdapterSet)
+			}
+		}
+	})
+}
+
+// A set that is full grows by as many as it needs, and shrinks when it has not
+// needed them for five minutes each.
+func TestSetGrowsWhenHot(t *testing.T) {
+	r := adapted(prefixAware(2), 8, AdapterRules{Sticky: 2, Models: []string{"hot"}}, nil)
+	var slots []load.Reservation
+	at := func(now int64) Decision {
+		request := forModel("hot", uint64(len(slots)))
+		request.Now = now
+		d, slot := r.Table().Pick(request)
+		slots = append(slots, slot)
+		return d
+	}
+	rest := func() {
+		for i := range slots {
+			slots[i].Release()
+		}
+		slots = nil
+	}
+	for i, want := range []int{2, 2, 2, 2, 3, 3, 4, 4, 5} {
+		if d := at(1); d.AdapterSet != want {
+			t.Errorf("request %d: a set of %d, want %d", i, d.AdapterSet, want)
+		}
+	}
+	rest()
+	r.SetMembership(r.Membership()) // it outlives the table
+	for _, tc := range []struct {
+		after int64 // seconds
+		want  int
+	}{{1, 5}, {299, 5}, {302, 4}, {500, 4}, {603, 3}, {2000, 2}} {
+		if d := at(tc.after * 1e9); d.AdapterSet != tc.want {
+			t.Errorf("after %d s: a set of %d, want %d", tc.after, d.AdapterSet, tc.want)
+		}
+		rest()
+	}
+}
+
+// The order of the endpoints for an adapter is pinned: routers must agree on it. A
+// further endpoint takes a place in some sets and moves nothing else.
+func TestAdapterSetsAreStable(t *testing.T) {
+	rules := AdapterRules{Sticky: 3, Models: []string{"*"}}
+	before, after := adapted(prefixAware(0), 8, rules, nil), adapted(prefixAware(0), 9, rules, nil)
+	newcomer := endpoints(9)[8].Address
+	first := func(r *Router, name string) (set []string) {
+		table := r.Table()
+		for _, i := range table.adapterSet(name).order[:3] {
+			set = append(set, table.candidates[i].address)
+		}
+		return set
+	}
+	for i := range 200 {
+		name := fmt.Sprint("a", i)
+		was, is := first(before, name), first(after, name)
+		kept := slices.DeleteFunc(slices.Clone(is), func(a string) bool { return a == newcomer })
+		if !slices.Equal(kept, was[:len(kept)]) {
+			t.Fatalf("%s: %v became %v", name, was, is)
+		}
+	}
+	if got, want := fmt.Sprintf("%016x", adapterKey("sql")), "ab0b9a5fd494131a"; got != want {
+		t.Errorf("the key of an adapter is %s, was %s", got, want)
+	}
+}
+
+// Without rules the model plays no part; with them it plays none for base models.
+func TestModelsThatAreNoAdapters(t *testing.T) {
+	for _, rules := range []AdapterRules{{}, {Sticky: 1, Models: []string{"sql-*", "x"}}} {
+		r := adapted(Policy{Strategy: Random}, 6, rules, map[int][]string{0: {"known"}})
+		used := make(map[string]bool)
+		for i := range uint64(200) {
+			d, _ := r.Table().Pick(forModel("base", i))
+			used[d.Chosen] = true
+		}
+		if len(used) != 6 {
+			t.Errorf("%+v: base went to %d endpoints", rules, len(used))
+		}
+		want := 1
+		if rules.Sticky == 0 {
+			want = 0
+		}
+		for _, name := range []string{"known", "sql-1", "x"} {
+			if d, _ := r.Table().Pick(forModel(name, 1)); d.AdapterSet < want || rules.Sticky == 0 && d.AdapterSet > 0 {
+				t.Errorf("%+v: %s has a set of %d", rules, name, d.AdapterSet)
+			}
+		}
+	}
+}
+
+// Made-up names take bounded memory.
+func TestAdaptersAreBounded(t *testing.T) {
+	r := adapted(prefixAware(1), 4, AdapterRules{Sticky: 1, Models: []string{"*"}}, nil)
+	for i := range 10 * maxAdapters {
+		d, _ := r.Table().Pick(forModel(fmt.Sprint("made-up-", i), 1))
+		_ = d
+	}
+	table := r.Table()
+	if n := table.adapters.sets.Len(); n > maxAdapters {
+		t.Errorf("%d sets are kept", n)
+	}
+	if n := table.adapters.grown.sets.Len(); n > maxAdapters {
+		t.Errorf("the growth of %d is kept", n)
+	}
+}
