@@ -232,7 +232,7 @@ func TestHostileBodies(t *testing.T) {
 			}
 		}
 	}
-	if n := metric(t, s, "warmpath_panics_total"); n != 0 {
+	if n := metric(t, s, "warmpath_problems_total", `problem="panic"`); n != 0 {
 		t.Errorf("%v panics", n)
 	}
 	noMisses(t, s)
