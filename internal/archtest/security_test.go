@@ -77,7 +77,7 @@ func TestSecurityClaimsFindsFaults(t *testing.T) {
 		"as `FuzzGone` shows":                              "no test FuzzGone",
 		"| attempt | x |\n|---|---|\n| a | `TestThere` |":  "",
 		"| attempt | x |\n|---|---|\n| a | it is so |\n":   "names no test",
-		"| case | x |\n|---|---|\n| 1. a | it is so |\n":  "names no test",
+		"| case | x |\n|---|---|\n| 1. a | it is so |\n":   "names no test",
 		"| other | x |\n|---|---|\n| a | it is so |\n\nso": "",
 	} {
 		if got := strings.Join(claimProblems(page, tests), "; "); (got == "") != (want == "") || !strings.Contains(got, want) {
