@@ -119,6 +119,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	}
 	p.extproc = extproc.New(p.router, s, observer, rand.Uint64)
 	p.metrics.CountRefused(p.extproc.Refused)
+	p.metrics.CountForgotten(p.router.Forgotten)
 	p.health = health.NewServer()
 	p.setServing(false)
 	if err := p.newControlPlane(); err != nil {
