@@ -24,7 +24,7 @@ type idleRow struct {
 
 // maxIdleCPU is how much of a processor warmpath may take that has nothing to do, in
 // seconds a minute.
-const maxIdleCPU = 3
+const maxIdleCPU = 10
 
 func measureIdle(ctx context.Context, o options, r *report) error {
 	for _, n := range []int{7, 1000} {

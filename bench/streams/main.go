@@ -42,11 +42,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.envoy, "envoy", "envoy", "the Envoy `binary`")
 	flags.StringVar(&o.warmpath, "warmpath", "bin/warmpath", "the warmpath `binary`")
-	flags.BoolVar(&o.short, "short", false, "a small form of half a minute: fewer of everything")
+	flags.BoolVar(&o.short, "short", false, "a small form of a minute: fewer of everything")
 	flags.StringVar(&o.only, "only", "", "only parts whose name contains this `text`")
 	flags.Uint64Var(&o.seed, "seed", 1, "makes the texts")
 	flags.IntVar(&o.streams, "streams", 0, "how many responses are open at once (default 5000, short 600)")
-	flags.IntVar(&o.keys, "keys", 0, "distinct prompts for the tables (default 10000000, short 1000000)")
+	flags.IntVar(&o.keys, "keys", 0, "distinct prompts for the tables (default 10000000, short 200000)")
 	flags.DurationVar(&o.idle, "idle", 0, "how long nothing is done (default 60s, short 2s)")
 	flags.StringVar(&o.files.JSON, "json", "", "write the report to this `file`")
 	flags.StringVar(&o.files.Markdown, "markdown", "-", "write the tables to this `file`; - is standard output")
@@ -76,7 +76,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 func (o *options) defaults() {
 	streams, keys, idle := 5000, 10_000_000, time.Minute
 	if o.short {
-		streams, keys, idle = 600, 1_000_000, 2*time.Second
+		streams, keys, idle = 600, 200_000, 2*time.Second
 	}
 	if o.streams == 0 {
 		o.streams = streams

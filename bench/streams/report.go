@@ -9,15 +9,15 @@ import (
 
 // report is the outcome.
 type report struct {
-	Machine  record.Machine `json:"machine"`
-	Seconds  float64        `json:"seconds"`
-	Open     []openRow      `json:"open,omitempty"`
-	Storms   []stormRow     `json:"storms,omitempty"`
+	Machine record.Machine `json:"machine"`
+	Seconds float64        `json:"seconds"`
+	Open    []openRow      `json:"open,omitempty"`
+	Storms  []stormRow     `json:"storms,omitempty"`
 	// AfterStorms says what warmpath had before and after them.
 	AfterStorms string       `json:"after_storms,omitempty"`
 	Overload    *overloadRow `json:"overload,omitempty"`
-	Idle     []idleRow      `json:"idle,omitempty"`
-	Tables   []tableRow     `json:"tables,omitempty"`
+	Idle        []idleRow    `json:"idle,omitempty"`
+	Tables      []tableRow   `json:"tables,omitempty"`
 	// Wrong is what is not as it should be.
 	Wrong []string `json:"wrong,omitempty"`
 }
@@ -68,4 +68,4 @@ func (r *report) openTable(b *strings.Builder) {
 
 // ballast is what warmpath's garbage collector takes for alive and is not there:
 // see cmd/warmpath.
-const ballast = 32 << 20
+const ballast = 64 << 20

@@ -39,7 +39,7 @@ func start(ctx context.Context, o options, u setup) (_ *system, err error) {
 	if s.dir, err = os.MkdirTemp("", "warmpath-streams-"); err != nil {
 		return nil, err
 	}
-	config := stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength, Extra: u.extra}
+	config := stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength, Extra: "cluster: {connectTimeout: 10s}\n" + u.extra}
 	if u.traced {
 		if s.spans, err = otlpsink.Start(); err != nil {
 			return nil, errors.Join(err, s.close())
