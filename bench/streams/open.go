@@ -27,6 +27,10 @@ type openRow struct {
 // which includes what is dead and not collected, and what lives. In bytes.
 const maxPerStream = 20 << 10
 
+// fewest is of how many streams resident memory tells something: of fewer it is what
+// happens to be collected.
+const fewest = 2000
+
 // perStream is the difference of two readings for each stream, in bytes.
 func (r *openRow) perStream(before, after int) float64 {
 	return float64(after-before) / float64(max(r.Counted, 1))
@@ -40,7 +44,7 @@ func (r *openRow) live() float64 {
 // wrong says what is not as it should be.
 func (r *openRow) wrong() error {
 	var errs []error
-	if n := r.resident(); n > maxPerStream {
+	if n := r.resident(); n > maxPerStream && r.Streams >= fewest {
 		errs = append(errs, fmt.Errorf("%.1f KiB of resident memory a stream, at most %d", n/1024, maxPerStream>>10))
 	}
 	if n := r.live(); n > maxPerStream {

@@ -37,7 +37,6 @@ func measureOverload(ctx context.Context, o options, r *report) (err error) {
 	peak := make(chan int, 1)
 	go func() { peak <- s.peak(watching) }()
 	c := s.crowd(o, "over")
-	c.atOnce = o.streams
 	all, err := c.open(ctx, o.streams)
 	row.Decided, row.Refused = s.tell(ctx)
 	stop()
