@@ -43,6 +43,8 @@ type Memory struct {
 	soon [1024]float32
 	// fetched keeps the compiler from leaving Fetch out.
 	fetched uint64
+	// forgotten are the entries that gave way to others.
+	forgotten uint64
 
 	ids  map[string]ID
 	busy []int64 // by ID, that of none included: when its prefills will have ended, in ns
@@ -80,6 +82,10 @@ func (m *Memory) grow() {
 		}
 	}
 }
+
+// Forgotten returns how many levels gave way to newer ones since the beginning,
+// because there was no room for both.
+func (m *Memory) Forgotten() uint64 { return m.forgotten }
 
 // Bytes returns the size of the table.
 func (m *Memory) Bytes() int { return len(m.sets) * ways * 32 }
@@ -127,6 +133,9 @@ func (m *Memory) Begin() (total float64) {
 func (m *Memory) Visit(key uint64) (e *Entry, heat float64) {
 	e = m.place(key)
 	if e.key != key || e.heat == 0 {
+		if e.heat > 0 {
+			m.forgotten++
+		}
 		*e = Entry{key: key}
 	} else {
 		e.heat *= m.left(m.clock - e.at)
