@@ -31,7 +31,7 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
-# Of bench, bench-sagemaker, bench-policies, chaos and soak: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+# Of bench, bench-sagemaker, bench-policies, chaos, soak and streams: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
@@ -117,6 +117,11 @@ chaos: build ## Let everything fail while requests run, and count what is lost: 
 soak: build ## Random faults for 15 minutes, and look for what grows (ARGS='-soak 8h -seed 2')
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/chaos ./bench/chaos; \
 	  exec bin/chaos -envoy "$$envoy" -warmpath bin/warmpath -json bin/soak.json -soak 15m $(ARGS)
+
+.PHONY: streams
+streams: build ## Hold 5,000 responses open, storms of clients, full tables: 20 minutes (ARGS=-short: a minute)
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/streams ./bench/streams; \
+	  exec bin/streams -envoy "$$envoy" -warmpath bin/warmpath -json bin/streams.json $(ARGS)
 
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)

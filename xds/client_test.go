@@ -22,7 +22,16 @@ const patience = 20 * time.Second
 // serve runs the server over in-memory connections until the test ends.
 func serve(t *testing.T, s *Server) *grpc.ClientConn {
 	t.Helper()
-	lis := bufconn.Listen(1 << 20)
+	conn := serveAll(t, s, 1<<20)()
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// serveAll is serve for several connections, each of which has two buffers of so many
+// bytes: it returns what makes one, which the caller closes.
+func serveAll(t *testing.T, s *Server, buffer int) (connect func() *grpc.ClientConn) {
+	t.Helper()
+	lis := bufconn.Listen(buffer)
 	g := grpc.NewServer()
 	s.Register(g)
 	done := make(chan struct{})
@@ -30,21 +39,22 @@ func serve(t *testing.T, s *Server) *grpc.ClientConn {
 		defer close(done)
 		_ = g.Serve(lis)
 	}()
-	conn, err := grpc.NewClient(
-		"passthrough:///bufconn",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		s.Close()
 		g.Stop()
-		_ = conn.Close()
 		<-done
 	})
-	return conn
+	return func() *grpc.ClientConn {
+		conn, err := grpc.NewClient(
+			"passthrough:///bufconn",
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
 }
 
 // peer speaks Envoy's side of one delta stream.

@@ -24,7 +24,7 @@ func mebibytes(n int) float64 { return float64(n) / (1 << 20) }
 
 // ballast is what warmpath's garbage collector takes for alive and is not there:
 // see cmd/warmpath.
-const ballast = 32 << 20
+const ballast = 64 << 20
 
 // vitals asks warmpath.
 func (s *system) vitals(ctx context.Context) (v vitals, err error) {
@@ -38,7 +38,8 @@ func (s *system) vitals(ctx context.Context) (v vitals, err error) {
 		}
 		*to = int(n)
 	}
-	// The next collection is due when the heap has twice what lived after the last.
-	v.heap = max(0, v.heap/2-ballast)
+	// The next collection is due when the heap has grown by half of what lived after
+	// the last.
+	v.heap = max(0, v.heap*2/3-ballast)
 	return v, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -202,4 +203,53 @@ func arrivedWhole(t *testing.T, s *stack.Stack, address string, body []byte) {
 		t.Errorf("upstream got %d bytes (content-length %d) of hash %.16s, sent %d of %x",
 			last.Body.Length, last.ContentLength, last.Body.SHA256, len(body), sum[:8])
 	}
+}
+
+// What stands before the messages does not matter, however large it is and
+// whatever looks like messages there.
+func TestLateMessages(t *testing.T) {
+	t.Parallel()
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: prefixAware(0)})
+	messages := string(chat(strings.Repeat("The tools come first. ", 70), "q", false))
+	home := homesOf(t, s, "/v1/chat/completions", []byte(messages))[0]
+	tool := `{"type":"function","function":{"name":"f","description":"\"messages\":[{\"content\":\"no\"}]","messages":[{"content":"no"}]}},`
+	for _, size := range []int{1 << 10, 100 << 10, 2 << 20} {
+		for _, name := range []string{"tools", "response_format", "metadata"} {
+			body := fmt.Appendf(nil, `{%q:[%s{}],%s`, name, strings.Repeat(tool, size/len(tool)), messages[1:])
+			if got, err := served(t.Context(), s, "/v1/chat/completions", body); err != nil || got != home {
+				t.Errorf("%d bytes of %s first: served by %s (%v), home is %s", size, name, got, err, home)
+			}
+		}
+	}
+	noMisses(t, s)
+	atRest(t, s)
+}
+
+// JSON is read in every spelling of its type, and without one; an upload of files
+// is not, and passes as it is.
+func TestContentTypes(t *testing.T) {
+	t.Parallel()
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: prefixAware(0)})
+	body := chat(strings.Repeat("Of which type? ", 100), "q", false)
+	home := homesOf(t, s, "/v1/chat/completions", body)[0]
+	for _, kind := range []string{"application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8; x=y", ""} {
+		if got, err := served(t.Context(), s, "/v1/chat/completions", body, "content-type", kind); err != nil || got != home {
+			t.Errorf("%q: served by %s (%v), home is %s", kind, got, err, home)
+		}
+	}
+	head := "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n"
+	for _, size := range []int{100, 1 << 20, 20 << 20} {
+		upload := append([]byte(head), bytes.Repeat([]byte{0, '{', '"', 0xff}, size/4)...)
+		r, err := post(t.Context(), s, "/v1/audio/transcriptions", upload, "content-type", "multipart/form-data; boundary=b", "x-replica-status", "418")
+		if err != nil {
+			t.Fatal(err)
+		}
+		readAll(t, r)
+		arrivedWhole(t, s, r.Header.Get("x-replica"), upload)
+	}
+	if n := metric(t, s, "warmpath_problems_total", `problem="not_json"`); n != 0 {
+		t.Errorf("%v uploads were taken for JSON", n)
+	}
+	noMisses(t, s)
+	atRest(t, s)
 }

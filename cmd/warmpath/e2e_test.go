@@ -374,10 +374,12 @@ func TestClientCannotSteer(t *testing.T) {
 	s := testenv.Start(t, stack.Options{Replica: fast, Config: prefixAware(0), Bootstrap: disabled})
 	body := chat(strings.Repeat("Prefix. ", 200), "q", false)
 	home := homesOf(t, s, "/v1/chat/completions", body, "x-amzn-sagemaker-prefix-aware-id", "tenant-a")[0]
+	// What Envoy reaches and is not of the pool: itself and this machine.
+	outside := []string{strings.TrimPrefix(s.URL, "http://"), "127.0.0.1:22"}
 	steer := func(path string) map[string]int {
 		counts := make(map[string]int)
 		for _, target := range s.Replicas.Addresses() {
-			for _, value := range []string{target, target + "," + target, "169.254.169.254:80"} {
+			for _, value := range []string{target, target + "," + target, "169.254.169.254:80", outside[0], outside[1]} {
 				// With a tenant the fallback policy has something to hash: one host
 				// for all of these requests, whatever they ask for.
 				got, err := served(t.Context(), s, path, body,

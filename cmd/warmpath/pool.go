@@ -101,6 +101,14 @@ func (p *program) served() (*extproc.Pools, error) {
 	return extproc.NewPools(pools[0], pools[1:]...)
 }
 
+// forgotten is how many beginnings of prompts all pools have forgotten.
+func (p *program) forgotten() (sum uint64) {
+	for _, one := range p.pools {
+		sum += one.router.Forgotten()
+	}
+	return sum
+}
+
 // proberOf returns who judges the health of a pool's endpoints, nil if nobody does.
 func (p *program) proberOf(name string) *prober.Prober {
 	for _, one := range p.pools {

@@ -10,6 +10,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(defectVariable) != "" {
+		testenv.Main(defective)
+	}
 	testenv.Main(main)
 	testscript.Main(m, map[string]func(){"warmpath": main})
 }

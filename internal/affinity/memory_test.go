@@ -125,6 +125,18 @@ func TestMemoryIsBounded(t *testing.T) {
 	if want := 8 * EntriesPerEndpoint * 32; m.Bytes() != want {
 		t.Errorf("%d bytes, want %d", m.Bytes(), want)
 	}
+	// All keys that came are in the table, or were counted when they had to go.
+	kept := 0
+	for i := range m.sets {
+		for _, e := range m.sets[i] {
+			if e.heat > 0 {
+				kept++
+			}
+		}
+	}
+	if all := uint64(2_000_001); m.Forgotten()+uint64(kept) != all {
+		t.Errorf("%d levels forgotten and %d kept, want %d together", m.Forgotten(), kept, all)
+	}
 }
 
 func TestResizeKeeps(t *testing.T) {

@@ -79,6 +79,7 @@ func registered(t *testing.T) map[string]string {
 	descriptions := make(chan *prometheus.Desc)
 	m := telemetry.NewMetrics(load.NewTracker())
 	m.CountRefused(func() int64 { return 0 })
+	m.CountForgotten(func() uint64 { return 0 })
 	go func() {
 		defer close(descriptions)
 		m.Registry().Describe(descriptions)

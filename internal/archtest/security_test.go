@@ -16,14 +16,10 @@ var (
 	proven = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)\(`)
 )
 
-// Every claim of docs/SECURITY.md names a test, and the test exists.
+// Every claim of the pages names a test, and the test exists.
 func TestSecurityClaimsAreTested(t *testing.T) {
-	page, err := os.ReadFile(root + "/docs/SECURITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := make(map[string]bool)
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -36,16 +32,22 @@ func TestSecurityClaimsAreTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(tests) < 100 || len(proof.FindAll(page, -1)) < 30 {
-		t.Errorf("%d tests, %d named: has their form changed?", len(tests), len(proof.FindAll(page, -1)))
-	}
-	for _, problem := range claimProblems(string(page), tests) {
-		t.Errorf("docs/SECURITY.md: %s", problem)
+	for _, name := range []string{"docs/SECURITY.md", "docs/CASES.md"} {
+		page, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(tests) < 100 || len(proof.FindAll(page, -1)) < 30 {
+			t.Errorf("%d tests, %d named in %s: has their form changed?", len(tests), len(proof.FindAll(page, -1)), name)
+		}
+		for _, problem := range claimProblems(string(page), tests) {
+			t.Errorf("%s: %s", name, problem)
+		}
 	}
 }
 
 // claimProblems returns what a page claims without a test: a name that no test
-// has, or a row of a table of attempts that names none.
+// has, or a row of a table of attempts or cases that names none.
 func claimProblems(page string, tests map[string]bool) (problems []string) {
 	for _, match := range proof.FindAllStringSubmatch(page, -1) {
 		if !tests[match[1]] {
@@ -55,7 +57,7 @@ func claimProblems(page string, tests map[string]bool) (problems []string) {
 	inTable := false
 	for line := range strings.Lines(page) {
 		switch {
-		case strings.HasPrefix(line, "| attempt |"):
+		case strings.HasPrefix(line, "| attempt |"), strings.HasPrefix(line, "| case |"):
 			inTable = true
 		case !strings.HasPrefix(line, "|"):
 			inTable = false
@@ -75,6 +77,7 @@ func TestSecurityClaimsFindsFaults(t *testing.T) {
 		"as `FuzzGone` shows":                              "no test FuzzGone",
 		"| attempt | x |\n|---|---|\n| a | `TestThere` |":  "",
 		"| attempt | x |\n|---|---|\n| a | it is so |\n":   "names no test",
+		"| case | x |\n|---|---|\n| 1. a | it is so |\n":   "names no test",
 		"| other | x |\n|---|---|\n| a | it is so |\n\nso": "",
 	} {
 		if got := strings.Join(claimProblems(page, tests), "; "); (got == "") != (want == "") || !strings.Contains(got, want) {

@@ -31,7 +31,7 @@ func (m *Membership) decode(v strict.Value) {
 				v.Reject("is not the path of a membership file")
 				return
 			}
-			strict.Text(&m.File)(v)
+			strict.Path(&m.File)(v)
 		}},
 		strict.Field{Name: "drainTimeout", Decode: strict.Duration(&m.DrainTimeout, 0, maxDrainTimeout)},
 	)

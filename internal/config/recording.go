@@ -41,10 +41,10 @@ func (r *Recording) decode(v strict.Value) {
 	// A file holds the longest line many times over; the ceilings keep a typing
 	// error from filling a disk.
 	v.Fields(
-		strict.Field{Name: "folder", Decode: strict.Text(&r.Folder)},
+		strict.Field{Name: "folder", Decode: strict.Path(&r.Folder)},
 		strict.Field{Name: "sampleRatio", Decode: strict.Float(&r.SampleRatio, 0, 1)},
 		strict.Field{Name: "fileBytes", Decode: strict.Int(&r.FileBytes, 1<<20, 16<<30)},
 		strict.Field{Name: "files", Decode: strict.Int(&r.Files, 1, 1000)},
-		strict.Field{Name: "saltFile", Decode: strict.Text(&r.SaltFile)},
+		strict.Field{Name: "saltFile", Decode: strict.Path(&r.SaltFile)},
 	)
 }

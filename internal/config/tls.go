@@ -53,9 +53,9 @@ func (t *TLS) decode(v strict.Value) {
 
 func (l *ListenerTLS) decode(v strict.Value) {
 	isMapping := v.Fields(
-		strict.Field{Name: "cert", Decode: strict.Text(&l.Cert)},
-		strict.Field{Name: "key", Decode: strict.Text(&l.Key)},
-		strict.Field{Name: "clientCA", Decode: strict.Text(&l.ClientCA)},
+		strict.Field{Name: "cert", Decode: strict.Path(&l.Cert)},
+		strict.Field{Name: "key", Decode: strict.Path(&l.Key)},
+		strict.Field{Name: "clientCA", Decode: strict.Path(&l.ClientCA)},
 		strict.Field{Name: "clientNames", Decode: l.decodeNames},
 	)
 	switch {

@@ -46,7 +46,7 @@ const (
 	// endpoint that is not warm, in prefills of the whole prompt. Routers that do
 	// not know of each other's choices have to stay with the homes, which they agree
 	// on; one alone finds again what it placed elsewhere.
-	strayAlone, strayTogether = 0.15, 6
+	strayAlone, strayTogether = 0.14, 6
 )
 
 // auto is the state of one decision.

@@ -38,6 +38,14 @@ func (r *Router) Table() *Table { return r.table.Load() }
 // Loads returns the load counters of all endpoints.
 func (r *Router) Loads() *load.Tracker { return r.tracker }
 
+// Forgotten returns how many levels of prompts the router has forgotten since the
+// start to make room for newer ones. It waits for a decision under way.
+func (r *Router) Forgotten() uint64 {
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	return r.memory.Forgotten()
+}
+
 // SetMembership replaces the membership.
 func (r *Router) SetMembership(set fleet.Set) {
 	r.mu.Lock()

@@ -180,6 +180,20 @@ func (s *Stack) Serving(ctx context.Context) (bool, error) {
 	return r.GetStatus() == grpc_health_v1.HealthCheckResponse_SERVING, err
 }
 
+// Admin gets a path of warmpath's admin listener, whatever its status.
+func (s *Stack) Admin(ctx context.Context, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.ports.admin+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return io.ReadAll(response.Body)
+}
+
 // EnvoyAdmin gets a path of Envoy's admin interface.
 func (s *Stack) EnvoyAdmin(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, "http://"+s.ports.envoyAdmin+path)

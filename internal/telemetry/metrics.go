@@ -74,6 +74,14 @@ func (m *Metrics) CountRefused(count func() int64) {
 	}, func() float64 { return float64(count()) }))
 }
 
+// CountForgotten registers the count of levels of prompts that are not remembered
+// any more.
+func (m *Metrics) CountForgotten(count func() uint64) {
+	m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "warmpath_prefixes_forgotten_total", Help: "Levels of prompts that gave way to newer ones in the memory of what was served where.",
+	}, func() float64 { return float64(count()) }))
+}
+
 // Registry is where the metrics can be gathered.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 

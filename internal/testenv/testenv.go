@@ -55,7 +55,7 @@ func StartAsShipped(t *testing.T, o stack.Options) *stack.Stack {
 	defer cancel()
 	o.Dir = t.TempDir()
 	o.Envoy = Envoy(t)
-	o.Warmpath, o.WarmpathEnv = []string{os.Args[0]}, []string{mainVariable + "=1"}
+	o.Warmpath, o.WarmpathEnv = []string{os.Args[0]}, append(o.WarmpathEnv, mainVariable+"=1")
 	s, err := stack.Start(ctx, o)
 	if err != nil {
 		t.Fatal(err)

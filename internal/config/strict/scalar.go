@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -17,6 +18,27 @@ import (
 func Text(dst *string) func(Value) {
 	return func(v Value) {
 		if s, ok := v.Scalar("!!str", "a string (quote it)"); ok {
+			*dst = s
+		}
+	}
+}
+
+// maxPath is the longest path that Linux opens, in bytes.
+const maxPath = 4096
+
+// Path decodes the path of a file or folder. What the file should hold, a key for
+// example, is refused: as a path it would stand in full in the message that there
+// is no such file.
+func Path(dst *string) func(Value) {
+	return func(v Value) {
+		s, ok := v.Scalar("!!str", "a string (quote it)")
+		switch {
+		case !ok:
+		case strings.ContainsFunc(s, unicode.IsControl), strings.Contains(s, pemLine):
+			v.Reject("is not a path (want the path of a file, not what it holds)")
+		case len(s) > maxPath:
+			v.Reject("is a path of %d bytes (want at most %d)", len(s), maxPath)
+		default:
 			*dst = s
 		}
 	}

@@ -70,3 +70,45 @@ func TestInertValue(t *testing.T) {
 		t.Errorf("an inert value was decoded: %v", problems)
 	}
 }
+
+// What is wrong is shown, but of a key or certificate in the wrong place only
+// what it is, however YAML folds it.
+func TestKeysAreNotShown(t *testing.T) {
+	const secret = "MC4CAQAwBQYDK2VwBCIEIFu7aX9pQw2LkT0sYcRZ"
+	for name, yaml := range map[string]string{
+		"block":         "|\n  -----BEGIN PRIVATE KEY-----\n  " + secret + "\n  -----END PRIVATE KEY-----\n",
+		"folded":        "-----BEGIN PRIVATE KEY-----\n  " + secret + "\n  -----END PRIVATE KEY-----\n",
+		"behind a word": "\"key: -----BEGIN EC PRIVATE KEY-----\\n" + secret + "\"",
+		"no end":        "\"-----" + secret + "\"",
+	} {
+		for what, decode := range map[string]func(Value){"path": Path(new(string)), "word": Enum(new(string), "x"), "number": Int(new(int), 0, 1)} {
+			var problems Problems
+			Parse("f", []byte("a: "+yaml), 1000, &problems).Fields(Field{Name: "a", Decode: decode})
+			if len(problems) != 1 {
+				t.Fatalf("%s as a %s: %v", name, what, problems)
+			}
+			text := problems.Error()
+			if i := strings.Index(text, secret[:8]); i >= 0 && name != "no end" || strings.Contains(text, secret[:33]) || len(text) > 200 {
+				t.Errorf("%s as a %s: %s", name, what, text)
+			}
+		}
+	}
+}
+
+func TestPath(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"certs/key.pem":                     "",
+		"\"/etc/\u00e9 x\"":                 "",
+		"\"a\\nb\"":                         `f:1: a: "a?b" is not a path (want the path of a file, not what it holds)`,
+		"7":                                 "f:1: a: 7 is not a string (quote it)",
+		strings.Repeat("p", maxPath):        "",
+		strings.Repeat("p", maxPath) + "/q": `f:1: a: "` + strings.Repeat("p", maxShown) + `…" is a path of 4098 bytes (want at most 4096)`,
+	} {
+		var problems Problems
+		var path string
+		Parse("f", []byte("a: "+yaml), 10_000, &problems).Fields(Field{Name: "a", Decode: Path(&path)})
+		if got := problems.Error(); got != want && (want != "" || len(problems) > 0) || (path == "") != (want != "") {
+			t.Errorf("%.60s: %q with the problem %q, want %q", yaml, path, got, want)
+		}
+	}
+}

@@ -182,9 +182,16 @@ func show(n *yaml.Node) string {
 // maxShown bounds a value in a message, in bytes.
 const maxShown = 64
 
+// pemLine begins what is written as PEM, and ends its first line.
+const pemLine = "-----"
+
 // shorten makes a value fit a message: bounded, on one line, nothing that moves
-// the cursor or reorders the text.
+// the cursor or reorders the text, and of a key or certificate only what it is.
 func shorten(s string) string {
+	if begin, rest, ok := strings.Cut(s, pemLine); ok {
+		kind, _, _ := strings.Cut(rest, pemLine)
+		s = begin[:min(len(begin), maxShown/2)] + pemLine + kind[:min(len(kind), maxShown/2)] + "…"
+	}
 	if len(s) > maxShown {
 		cut := maxShown
 		for cut > 0 && !utf8.RuneStart(s[cut]) {
