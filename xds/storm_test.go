@@ -37,7 +37,7 @@ func TestStormOfReconnects(t *testing.T) {
 		}
 		for _, p := range peers {
 			p.ack(p.recv(resource.ClusterType))
-			p.subscribe(serviceName(s.cluster), nil)
+			p.subscribe(serviceName(pool(s).cluster), nil)
 		}
 		for i, p := range peers {
 			r := p.recv(resource.EndpointType)

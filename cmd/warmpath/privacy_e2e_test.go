@@ -327,7 +327,7 @@ func defective() {
 	}
 	observer := telemetry.NewObserver(p.metrics, nil)
 	observer.Log = p.log
-	p.extproc = extproc.New(p.router, settings, observer, func() uint64 { panic("a defect") })
+	p.extproc = extproc.New(p.pools[0].router, settings, observer, func() uint64 { panic("a defect") })
 	if err := p.run(ctx); err != nil {
 		panic(err)
 	}
