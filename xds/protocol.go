@@ -2,6 +2,7 @@ package xds
 
 import (
 	"errors"
+	"fmt"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -9,6 +10,14 @@ import (
 )
 
 var errUnknownStream = errors.New("request on a stream that was not opened")
+
+// Bounds of what is kept of one stream. An Envoy asks for one cluster and, for
+// some moments after a change, for the endpoints of two or three.
+const (
+	maxNames      = 1024 // resources that are asked for, or had from before
+	maxUnanswered = 1024 // responses
+	maxNodeID     = 256  // bytes
+)
 
 func (c *clients) open(stream int64) {
 	c.mu.Lock()
@@ -55,6 +64,10 @@ func (c *clients) request(stream int64, r *discovery.DeltaDiscoveryRequest) erro
 		c.mu.Unlock()
 		return errUnknownStream
 	}
+	if err := cl.grow(r); err != nil {
+		c.mu.Unlock()
+		return err
+	}
 	var events []func()
 	if node := r.GetNode(); node != nil && !cl.connected {
 		events = append(events, c.connect(cl, node))
@@ -77,11 +90,27 @@ func (c *clients) request(stream int64, r *discovery.DeltaDiscoveryRequest) erro
 }
 
 func (c *clients) connect(cl *client, node *corev3.Node) (event func()) {
-	cl.node, cl.connected = node.GetId(), true
+	id := node.GetId()
+	id = id[:min(len(id), maxNodeID)]
+	cl.node, cl.connected = id, true
 	if c.obs.OnConnect == nil {
 		return nil
 	}
-	return func() { c.obs.OnConnect(node.GetId()) }
+	return func() { c.obs.OnConnect(id) }
+}
+
+// grow counts what a request makes the stream keep. The error ends the stream,
+// which frees it; its client comes again with what it really needs.
+func (cl *client) grow(r *discovery.DeltaDiscoveryRequest) error {
+	asked := len(r.GetResourceNamesSubscribe()) + len(r.GetInitialResourceVersions())
+	cl.names = max(cl.names+asked-len(r.GetResourceNamesUnsubscribe()), 0)
+	switch {
+	case cl.names > maxNames:
+		return fmt.Errorf("a stream asks for %d resources, want at most %d", cl.names, maxNames)
+	case len(cl.sent) > maxUnanswered:
+		return fmt.Errorf("a stream leaves %d responses unanswered, want at most %d", len(cl.sent), maxUnanswered)
+	}
+	return nil
 }
 
 func (c *clients) nack(cl *client, r *discovery.DeltaDiscoveryRequest) (event func()) {
