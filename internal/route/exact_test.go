@@ -135,6 +135,27 @@ func TestBoundFollowsLoadAndWeight(t *testing.T) {
 	}
 }
 
+// The bound of each kind grows with the weight; a fixed threshold does not.
+func TestBoundOfEachKind(t *testing.T) {
+	heavy := &candidate{weight: 4}
+	for _, c := range []struct {
+		b    bounds
+		want int64
+	}{
+		{bounds{perWeight: 2}, autoBound(8)},
+		{bounds{perWeight: 2, loose: true}, looseBound(8)},
+		{bounds{perWeight: 2, threshold: 1}, 1},
+		{bounds{perWeight: 2, threshold: 9, loose: true}, 9},
+	} {
+		if got := c.b.of(heavy); got != c.want {
+			t.Errorf("%+v gives %d for a weight of 4, want %d", c.b, got, c.want)
+		}
+	}
+	if autoBound(8) == autoBound(0.5) || looseBound(8) == looseBound(0.5) {
+		t.Error("the bounds of a mean of 8 and of a half are one")
+	}
+}
+
 // What a decision tells of loads, bounds and ranks while one prefix fills all.
 func TestDecisionTellsTheLoads(t *testing.T) {
 	const threshold = 2
