@@ -268,4 +268,7 @@ func TestNodeIDIsCut(t *testing.T) {
 	if got := clients.status().Clients[0].Node; len(got) != maxNodeID {
 		t.Errorf("an id of %d bytes is kept", len(got))
 	}
+	if got := cut("xé", 2); got != "x" {
+		t.Errorf("half a letter is kept: %q", got)
+	}
 }

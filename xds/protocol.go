@@ -3,6 +3,7 @@ package xds
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -90,8 +91,7 @@ func (c *clients) request(stream int64, r *discovery.DeltaDiscoveryRequest) erro
 }
 
 func (c *clients) connect(cl *client, node *corev3.Node) (event func()) {
-	id := node.GetId()
-	id = id[:min(len(id), maxNodeID)]
+	id := cut(node.GetId(), maxNodeID)
 	cl.node, cl.connected = id, true
 	if c.obs.OnConnect == nil {
 		return nil
@@ -113,11 +113,14 @@ func (cl *client) grow(r *discovery.DeltaDiscoveryRequest) error {
 	return nil
 }
 
+// cut returns the first n bytes of a text, without half a letter at the end.
+func cut(text string, n int) string { return strings.ToValidUTF8(text[:min(len(text), n)], "") }
+
 func (c *clients) nack(cl *client, r *discovery.DeltaDiscoveryRequest) (event func()) {
 	const limit = 2048
 	detail := r.GetErrorDetail().GetMessage()
 	c.nacks++
-	c.lastNack = Nack{Node: cl.node, TypeURL: r.GetTypeUrl(), Detail: detail[:min(len(detail), limit)]}
+	c.lastNack = Nack{Node: cl.node, TypeURL: r.GetTypeUrl(), Detail: cut(detail, limit)}
 	if c.obs.OnNack == nil {
 		return nil
 	}

@@ -27,15 +27,16 @@ func FuzzFile(f *testing.F) {
 	}
 	var life []string
 	for block := range strings.SplitSeq(string(golden), "\n\n") {
-		if _, content, ok := strings.Cut(block, "\n"); ok {
-			content, _, _ = strings.Cut(content, "\n----")
-			life = append(life, content)
-			f.Add([]byte(content))
-		}
+		_, content, _ := strings.Cut("\n"+block, "\nfile\n")
+		content, _, _ = strings.Cut(content, "----")
+		life = append(life, content)
+		f.Add([]byte(content))
 	}
 	for chunk := range slices.Chunk(life, 6) {
 		f.Add([]byte(strings.Join(chunk, between)))
 	}
+	f.Add([]byte("endpoints: [{address: '10.0.0.1:80'}, {address: '10.0.0.2:80', weight: 3}]" + between +
+		"endpoints: [{address: '10.0.0.1:80'}, {address: '10.0.0.2:80', weight: 0}, {address: 'gpu-1:80'}]"))
 	f.Add([]byte(`{"endpoints":[{"address":"[::ffff:10.0.0.1]:80","weight":1000,"state":"draining","zone":"a~"}]}` + between +
 		"endpoints:\n- &a {address: '10.0.0.1:80'}\n- *a\n- address: 10.0.0.1:80" + between + "unreadable" + between + "endpoints: []"))
 	f.Fuzz(func(t *testing.T, files []byte) {

@@ -177,6 +177,18 @@ func TestDecisionTellsTheLoads(t *testing.T) {
 	}
 }
 
+// Where nobody is warm and all have as little to do, the random number decides
+// between all of them.
+func TestKVAwareBreaksTiesEvenly(t *testing.T) {
+	for k := range uint64(4) {
+		table, _ := weighted(Policy{Strategy: KVAware}, 1, 1, 1, 1)
+		d, _ := table.Pick(Request{Key: 1, Keyed: true, Random: k << 62})
+		if d.Reason != ByLeastOutstanding || d.Chosen != table.candidates[k].address {
+			t.Errorf("the random number %#x: %s by %s", k<<62, d.Chosen, d.Reason)
+		}
+	}
+}
+
 // When all are full the one with the least load for its weight takes the request.
 func TestSaturatedCountsTheWeight(t *testing.T) {
 	table, counters := weighted(prefixAware(1), 1, 8, 2)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,9 @@ func FuzzProbe(f *testing.F) {
 		"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nno colon\x1b[31m\xff\r\n\r\n",
 		"SSH-2.0-OpenSSH_9.6\r\n",
+		strings.Repeat("\x00é", 2000) + "\r\n\r\n",
+		strings.Repeat("é", 2000),
+		"x" + strings.Repeat("é", 2000),
 		"",
 	} {
 		f.Add([]byte(answer), false)
