@@ -112,6 +112,29 @@ func TestLeastOutstandingNamesTheRunnerUp(t *testing.T) {
 	}
 }
 
+// Loads change between the two looks at them: where no candidate has the cost any
+// more, the first that had it stays, and its neighbour follows.
+func TestTiedWhileLoadsChange(t *testing.T) {
+	table, counters := weighted(Policy{Strategy: LeastOutstandingRequests}, 1, 1, 1, 1)
+	occupy(counters, 3, 0, 3, 3)
+	for _, c := range []struct {
+		cost           float64
+		skip, first    int
+		best, second   int
+		seen, wantLoad int64
+	}{
+		{cost: 9, skip: 0, first: 3, best: 3, second: 0, seen: 7, wantLoad: 7},
+		{cost: 9, skip: 2, first: 1, best: 1, second: 2, seen: 7, wantLoad: 7},
+		{cost: 1, skip: 0, first: 1, best: 1, second: 2, seen: 7, wantLoad: 0}, // the only one
+		{cost: 4, skip: 1, first: 0, best: 2, second: 3, seen: 3, wantLoad: 3},
+	} {
+		best, second, seen := table.tied(c.cost, c.skip, c.first, c.seen)
+		if best != c.best || second != c.second || seen != c.wantLoad {
+			t.Errorf("%+v: %d and %d, load %d", c, best, second, seen)
+		}
+	}
+}
+
 // With an automatic threshold the bound is that of the mean load, this request
 // counted in, for the endpoint's weight.
 func TestBoundFollowsLoadAndWeight(t *testing.T) {
