@@ -19,3 +19,15 @@ func TestToValidKeepsEveryCharacter(t *testing.T) {
 		}
 	}
 }
+
+// A letter that begins no escape stays wrong when four hexadecimal digits follow,
+// in one chunk as in many.
+func TestWrongEscapesBeforeDigits(t *testing.T) {
+	for c := byte(' '); c < 0x7f; c++ {
+		body := []byte(`{"messages":[{"role":"user","content":"a\` + string(c) + `0041b"}]}`)
+		want := describe(Chat, 100, true, byteByByte(body))
+		if got := describe(Chat, 100, true, [][]byte{body}); got != want {
+			t.Errorf("%s in one chunk gives\n%s, byte by byte\n%s", body, got, want)
+		}
+	}
+}
