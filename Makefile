@@ -14,11 +14,13 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/warmpath
 GOFUMPT := .tools/gofumpt-$(GOFUMPT_VERSION)
 STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
+GREMLINS := .tools/gremlins-$(GREMLINS_VERSION)
 
 # The race detector needs cgo, and cgo a C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-# The packages on the path of a request, which have micro-benchmarks.
+# The packages on the path of a request, which have micro-benchmarks and whose
+# tests are tested by mutants.
 HOT := ./internal/prefix ./internal/placement ./internal/load ./internal/route
 
 # The same for all programs, or each would compile their packages anew. The
@@ -33,6 +35,10 @@ COUNT ?= 6
 OUT ?= bin/bench.txt
 # Of bench, bench-sagemaker, bench-policies, chaos, soak and streams: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
+# Of fuzz: how long each target runs, how many at once, and which: make fuzz FUZZTIME=1m TARGETS=xds
+FUZZTIME ?= 10m
+JOBS ?= 1
+TARGETS ?= .
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
 
@@ -123,6 +129,20 @@ streams: build ## Hold 5,000 responses open, storms of clients, full tables: 20 
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/streams ./bench/streams; \
 	  exec bin/streams -envoy "$$envoy" -warmpath bin/warmpath -json bin/streams.json $(ARGS)
 
+.PHONY: fuzz
+fuzz: ## Feed arbitrary bytes to every parser, ten minutes each (FUZZTIME=, JOBS= at once, TARGETS=)
+	@tools/fuzz '$(FUZZTIME)' '$(JOBS)' '$(TARGETS)'
+
+# --test-cpu must not be given: gremlins 0.6.0 passes it as one word, go test refuses
+# that, and every mutant counts as killed.
+# A mutant that lives costs a whole run of the tests, so the tests are the short ones,
+# and rapid does not make a failure small that nobody reads.
+.PHONY: mutants
+mutants: $(GREMLINS) ## Change the algorithms' code in small ways, and see that tests fail: an hour (PKG=)
+	@export GOFLAGS="$$(go env GOFLAGS) -short -count=1 -vet=off -ldflags=-w" RAPID_SHRINKTIME=1ms RAPID_NOFAILFILE=true; \
+	  for package in $(if $(filter ./...,$(PKG)),$(HOT),$(PKG)); do \
+	    $(GREMLINS) unleash --workers 1 --timeout-coefficient 4 --threshold-efficacy 85 $$package; done
+
 .PHONY: bench-micro
 bench-micro: ## Run the micro-benchmarks of the request path into bin/bench.txt (OUT=, BENCH=, COUNT=)
 	@mkdir -p $(dir $(OUT))
@@ -150,6 +170,9 @@ $(GOFUMPT):
 $(STATICCHECK):
 	@echo 'staticcheck takes about two minutes, once a machine' >&2
 	@tools/install-go honnef.co/go/tools/cmd/staticcheck $(STATICCHECK_VERSION) '$(CACHE)'
+
+$(GREMLINS):
+	@tools/install-go github.com/go-gremlins/gremlins/cmd/gremlins $(GREMLINS_VERSION) '$(CACHE)'
 
 $(BENCHSTAT):
 	@tools/install-go golang.org/x/perf/cmd/benchstat $(BENCHSTAT_VERSION) '$(CACHE)'

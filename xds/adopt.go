@@ -13,8 +13,9 @@ import (
 // one. Each is a cluster that some Envoy has not left yet.
 const maxOldServices = 64
 
-// issued is the form of the names that nameService makes.
-var issued = regexp.MustCompile(`^.+/[0-9a-f]{16}$`)
+// issued is the form of the names that nameService makes, of a cluster with a name
+// that is not too long to be kept.
+var issued = regexp.MustCompile(`^.{1,256}/[0-9a-f]{16}$`)
 
 // adopt makes the endpoints available under every name that an Envoy asks for
 // and that this or an earlier control plane has issued. Whatever the cluster

@@ -45,6 +45,7 @@ type client struct {
 	held       map[string]string            // service to version: in use
 	refused    map[string]string            // service to version: the latest refused
 	sent       map[string]map[string]string // nonce to services and versions: no answer yet
+	names      int                          // how many resources were asked for, of all types
 }
 
 // expect records the content of a pool's generation before it can be sent.

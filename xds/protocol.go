@@ -2,6 +2,8 @@ package xds
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -9,6 +11,14 @@ import (
 )
 
 var errUnknownStream = errors.New("request on a stream that was not opened")
+
+// Bounds of what is kept of one stream. An Envoy asks for one cluster and, for
+// some moments after a change, for the endpoints of two or three.
+const (
+	maxNames      = 1024 // resources that are asked for, or had from before
+	maxUnanswered = 1024 // responses
+	maxNodeID     = 256  // bytes
+)
 
 func (c *clients) open(stream int64) {
 	c.mu.Lock()
@@ -55,6 +65,10 @@ func (c *clients) request(stream int64, r *discovery.DeltaDiscoveryRequest) erro
 		c.mu.Unlock()
 		return errUnknownStream
 	}
+	if err := cl.grow(r); err != nil {
+		c.mu.Unlock()
+		return err
+	}
 	var events []func()
 	if node := r.GetNode(); node != nil && !cl.connected {
 		events = append(events, c.connect(cl, node))
@@ -77,18 +91,36 @@ func (c *clients) request(stream int64, r *discovery.DeltaDiscoveryRequest) erro
 }
 
 func (c *clients) connect(cl *client, node *corev3.Node) (event func()) {
-	cl.node, cl.connected = node.GetId(), true
+	id := cut(node.GetId(), maxNodeID)
+	cl.node, cl.connected = id, true
 	if c.obs.OnConnect == nil {
 		return nil
 	}
-	return func() { c.obs.OnConnect(node.GetId()) }
+	return func() { c.obs.OnConnect(id) }
 }
+
+// grow counts what a request makes the stream keep. The error ends the stream,
+// which frees it; its client comes again with what it really needs.
+func (cl *client) grow(r *discovery.DeltaDiscoveryRequest) error {
+	asked := len(r.GetResourceNamesSubscribe()) + len(r.GetInitialResourceVersions())
+	cl.names = max(cl.names+asked-len(r.GetResourceNamesUnsubscribe()), 0)
+	switch {
+	case cl.names > maxNames:
+		return fmt.Errorf("a stream asks for %d resources, want at most %d", cl.names, maxNames)
+	case len(cl.sent) > maxUnanswered:
+		return fmt.Errorf("a stream leaves %d responses unanswered, want at most %d", len(cl.sent), maxUnanswered)
+	}
+	return nil
+}
+
+// cut returns the first n bytes of a text, without half a letter at the end.
+func cut(text string, n int) string { return strings.ToValidUTF8(text[:min(len(text), n)], "") }
 
 func (c *clients) nack(cl *client, r *discovery.DeltaDiscoveryRequest) (event func()) {
 	const limit = 2048
 	detail := r.GetErrorDetail().GetMessage()
 	c.nacks++
-	c.lastNack = Nack{Node: cl.node, TypeURL: r.GetTypeUrl(), Detail: detail[:min(len(detail), limit)]}
+	c.lastNack = Nack{Node: cl.node, TypeURL: r.GetTypeUrl(), Detail: cut(detail, limit)}
 	if c.obs.OnNack == nil {
 		return nil
 	}

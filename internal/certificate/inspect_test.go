@@ -1,6 +1,7 @@
 package certificate
 
 import (
+	"bytes"
 	"crypto/x509"
 	"os"
 	"path/filepath"
@@ -55,7 +56,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Whatever is in the files, they are read or refused, with the file's name.
+// Whatever is in the files, they are read or refused, with the file's name and
+// without a word of the key.
 func FuzzParse(f *testing.F) {
 	ca := authority.New(f, "ca")
 	pair := ca.Issue(f, nil, "warmpath")
@@ -71,6 +73,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			if !strings.Contains(err.Error(), dir) {
 				t.Errorf("error %v names no file", err)
+			}
+			for line := range bytes.Lines(key) {
+				if len(line) > 16 && strings.Contains(err.Error(), string(bytes.TrimSpace(line))) {
+					t.Error("the error holds a line of the private key")
+				}
 			}
 			return
 		}

@@ -154,6 +154,9 @@ func (s Set) Version() uint64 { return s.version }
 func (s Set) Equal(o Set) bool { return slices.Equal(s.endpoints, o.endpoints) }
 
 func hash(endpoints []Endpoint) uint64 {
+	if len(endpoints) == 0 {
+		return 0 // as the zero Set's
+	}
 	d := xxhash.New()
 	var n [8]byte
 	field := func(s string) {

@@ -69,6 +69,14 @@ func TestNewSetKeepsTheFirstOfADuplicate(t *testing.T) {
 	}
 }
 
+// The zero Set and a set of no endpoints are one membership.
+func TestEmptySetsAreEqual(t *testing.T) {
+	empty, _ := NewSet([]Endpoint{})
+	if !empty.Equal(Set{}) || empty.Version() != (Set{}).Version() {
+		t.Errorf("versions %x and %x of two empty sets", empty.Version(), Set{}.Version())
+	}
+}
+
 // The order in which a source lists its members never matters, and any change
 // of content changes the version.
 func TestVersionIsAFunctionOfTheContent(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 )
 
 const (
@@ -31,7 +32,7 @@ func (p *Prober) probe(ctx context.Context, address string) (failure string) {
 		return fmt.Sprintf("no answer in %v", p.options.Timeout)
 	case err != nil:
 		text := err.Error()
-		return text[:min(len(text), maxFailure)]
+		return strings.ToValidUTF8(text[:min(len(text), maxFailure)], "") // a cut may go through a letter
 	}
 	defer response.Body.Close()
 	_, _ = io.CopyN(io.Discard, response.Body, maxBody)
