@@ -135,7 +135,7 @@ func (p *anyEnvoy) publish() {
 	for i, m := range p.members {
 		endpoints[i] = host(m + ":80")
 	}
-	g, err := p.server.Publish(setOf(p.t, endpoints...))
+	g, err := pool(p.server).Publish(setOf(p.t, endpoints...))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func (p *anyEnvoy) acked(_ string, generation uint64) {
 
 // check looks at what the server knows while the stream is open.
 func (p *anyEnvoy) check() {
-	st := p.server.Status()
+	st := pool(p.server).Status()
 	if len(st.Clients) > 1 || len(st.LastNack.Detail) > 2048 || st.Nacks > 0 && !p.nacked {
 		p.t.Errorf("status %+v", st)
 	}
@@ -192,7 +192,7 @@ func (p *anyEnvoy) check() {
 	}
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
-	if n := len(p.server.oldServices); n > maxOldServices {
+	if n := len(pool(p.server).oldServices); n > maxOldServices {
 		p.t.Errorf("%d names beside the present one", n)
 	}
 }
@@ -265,7 +265,7 @@ func TestNodeIDIsCut(t *testing.T) {
 	if err := clients.request(1, &discovery.DeltaDiscoveryRequest{Node: &corev3.Node{Id: strings.Repeat("n", 5000)}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := clients.status().Clients[0].Node; len(got) != maxNodeID {
+	if got := clients.status(nil, 0).Clients[0].Node; len(got) != maxNodeID {
 		t.Errorf("an id of %d bytes is kept", len(got))
 	}
 	if got := cut("xé", 2); got != "x" {

@@ -85,17 +85,17 @@ func TestRetainForgetsAfterTheGrace(t *testing.T) {
 	tracker := NewTracker()
 	tracker.Counter("10.0.0.1:80")
 	for i := range graceRetentions - 1 {
-		if tracker.Retain(nobody); len(tracker.Snapshot()) != 1 {
+		if tracker.Retain(tracker, nobody); len(tracker.Snapshot()) != 1 {
 			t.Fatalf("forgotten after %d of %d calls", i+1, graceRetentions)
 		}
 	}
-	tracker.Retain(func(string) bool { return true })
+	tracker.Retain(tracker, func(string) bool { return true })
 	for i := range graceRetentions - 1 {
-		if tracker.Retain(nobody); len(tracker.Snapshot()) != 1 {
+		if tracker.Retain(tracker, nobody); len(tracker.Snapshot()) != 1 {
 			t.Fatalf("forgotten after %d of %d calls since it was named", i+1, graceRetentions)
 		}
 	}
-	if tracker.Retain(nobody); len(tracker.Snapshot()) != 0 {
+	if tracker.Retain(tracker, nobody); len(tracker.Snapshot()) != 0 {
 		t.Errorf("kept after %d calls", graceRetentions)
 	}
 }
