@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -71,6 +72,9 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 	if err != nil {
 		return "", warnings, err
 	}
+	if k := c.Membership.Kubernetes; k.Service != "" {
+		return fmt.Sprintf("ok, %s, the endpoints of Service %s", c.RoutingConfig.RoutingStrategy, strings.TrimPrefix(k.Namespace+"/"+k.Service, "/")), warnings, nil
+	}
 	summary = fmt.Sprintf("ok, %s, %d endpoints", c.RoutingConfig.RoutingStrategy, set.Len())
 	if membership := c.Membership.Path(path); membership != "" {
 		summary += " in " + membership
@@ -100,7 +104,8 @@ func checkTransport(path string, c config.Config) (warnings []string, err error)
 	return warnings, errors.Join(problems...)
 }
 
-// loadConfig reads a configuration and its membership as they are now.
+// loadConfig reads a configuration and its membership as they are now. It asks no
+// API server: the endpoints of a Service are not in the set.
 func loadConfig(path string) (config.Config, fleet.Set, error) {
 	c, err := config.Load(path)
 	if err != nil {

@@ -161,6 +161,9 @@ func newExplainer(o explainOptions) (*explainer, error) {
 			return nil, err
 		}
 	}
+	if o.endpoints == "" && c.Membership.Kubernetes.Service != "" {
+		return nil, fmt.Errorf("explain: the endpoints of %s are those of a Service: name them with -endpoints", o.config)
+	}
 	return &explainer{
 		options: o, policy: p, tenantHeader: c.Tenant.Header, inflate: c.Limits.InflateBytes,
 		bodyLimit: c.Limits.RequestBodyBytes, set: set,

@@ -14,8 +14,7 @@ import (
 // follow passes each good membership on, through the judgement of its health if
 // there is one, and tells of bad ones.
 func (p *program) follow(ctx context.Context, updates chan rollout.Membership) error {
-	source := discovery.New(p.config.Membership, p.path)
-	return ended(source.Run(ctx, func(u discovery.Update) {
+	return ended(p.source.Run(ctx, func(u discovery.Update) {
 		p.status.sourced(u)
 		if u.Err != nil || len(u.Problems) > 0 {
 			p.metrics.MembershipErrors.Inc()
@@ -29,6 +28,9 @@ func (p *program) follow(ctx context.Context, updates chan rollout.Membership) e
 		}
 		if len(u.Kept) > 0 {
 			p.log.Warn("endpoints keep their earlier entries", "endpoints", u.Kept)
+		}
+		if u.Warning != "" {
+			p.log.Warn("the membership is odd", "warning", u.Warning)
 		}
 		p.log.Info("membership read", "endpoints", u.Set.Len(), "version", fmt.Sprintf("%016x", u.Set.Version()))
 		if p.prober != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/warmpath/warmpath/internal/certificate"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
+	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/health/prober"
 	"github.com/warmpath/warmpath/internal/recording"
 	"github.com/warmpath/warmpath/internal/rollout"
@@ -71,6 +72,7 @@ type program struct {
 	metrics *telemetry.Metrics
 	traces  func(context.Context) error // shuts the exporter down
 
+	source  discovery.Source
 	router  *route.Router
 	extproc *extproc.Server
 	xds     *xds.Server    // nil without a control plane
@@ -101,6 +103,9 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p.router.SetRouters(c.Routers)
 	p.metrics = telemetry.NewMetrics(p.router.Loads())
 	p.metrics.ConfigGeneration.Set(1)
+	if err := p.openSource(); err != nil {
+		return nil, err
+	}
 	observer, err := p.observer(ctx)
 	if err != nil {
 		return nil, err

@@ -14,10 +14,10 @@ import (
 // maxDrainTimeout is the longest that a removed endpoint is waited for.
 const maxDrainTimeout = 24 * time.Hour
 
-const noSource = "no endpoints: want static (a list) or file (a path)"
+const noSource = "no endpoints: want static (a list), file (a path) or kubernetes (a Service)"
 
 func (m *Membership) decode(v strict.Value) {
-	var static, file bool
+	var static, file, kubernetes bool
 	isMapping := v.Fields(
 		strict.Field{Name: "static", Decode: func(v strict.Value) {
 			static = true
@@ -33,13 +33,26 @@ func (m *Membership) decode(v strict.Value) {
 			}
 			strict.Text(&m.File)(v)
 		}},
+		strict.Field{Name: "kubernetes", Decode: func(v strict.Value) {
+			kubernetes = true
+			m.Kubernetes.decode(v)
+		}},
 		strict.Field{Name: "drainTimeout", Decode: strict.Duration(&m.DrainTimeout, 0, maxDrainTimeout)},
 	)
+	var sources []string
+	for _, source := range []struct {
+		name  string
+		named bool
+	}{{"static", static}, {"file", file}, {"kubernetes", kubernetes}} {
+		if source.named {
+			sources = append(sources, source.name)
+		}
+	}
 	switch {
 	case !isMapping:
-	case static && file:
-		v.Report("", "static and file exclude each other: want exactly one source of endpoints")
-	case !static && !file:
+	case len(sources) > 1:
+		v.Report("", "%s exclude each other: want exactly one source of endpoints", strings.Join(sources, " and "))
+	case len(sources) == 0:
 		v.Report("", noSource)
 	}
 }
