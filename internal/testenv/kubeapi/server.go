@@ -130,6 +130,10 @@ func (s *Server) Forget() {
 	})
 }
 
+// Compact drops all that has been but for the last change: a watch that goes on
+// from there, or from the last bookmark, is as good as before.
+func (s *Server) Compact() { s.change(func() { s.forgotten, s.events = s.version, nil }) }
+
 // Refuse answers everything with a status; 0 ends that.
 func (s *Server) Refuse(status int) { s.change(func() { s.status = status }) }
 
