@@ -91,7 +91,7 @@ func (w *watcher) list(ctx context.Context) error {
 func put(all map[string]endpointslice.Slice, s endpointslice.Slice) error {
 	name := s.Metadata.Name
 	if !objectName.MatchString(name) {
-		return fmt.Errorf("an EndpointSlice of the name %.80q, want 1 to 253 of a-z, 0-9, - and .", name)
+		return fmt.Errorf("an EndpointSlice of the name %.80q, want 1 to 253 letters a-z, digits, dots and dashes", name)
 	}
 	all[name] = s
 	if len(all) > maxSlices {
