@@ -13,6 +13,7 @@ include Tools.mk
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/warmpath
 GOFUMPT := .tools/gofumpt-$(GOFUMPT_VERSION)
 STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
+KAPI := .tools/kapi-$(KUBERNETES_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
 GREMLINS := .tools/gremlins-$(GREMLINS_VERSION)
 
@@ -72,10 +73,16 @@ test: python ## Run all tests, also those with a real Envoy and real clients (PK
 	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 25m -run '$(RUN)' $(PKG)
 
+.PHONY: test-kubernetes
+test-kubernetes: $(KAPI) ## Test membership against a real API server; building that takes ten minutes, once (RUN=)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" KAPI="$(CURDIR)/$(KAPI)" go test $(RACE) -v -timeout 15m -tags kubernetes \
+	  -exec '$(CURDIR)/tools/with-addresses' -run '$(if $(filter .,$(RUN)),TestKubernetes,$(RUN))' ./cmd/warmpath
+
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
+	go vet -tags kubernetes ./cmd/warmpath
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
 	@tools/check-tree
@@ -163,6 +170,13 @@ tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) ## Install everything
 .PHONY: python
 python: ## Make .tools/python, an environment with the clients that tests run
 	@tools/install-python $(PYTHON) '$(CACHE)' internal/testenv/pyclient/requirements.txt python
+
+.PHONY: kapi
+kapi: $(KAPI) ## Build the API server of test-kubernetes into the cache
+
+$(KAPI): $(wildcard test/kapi/*)
+	@echo 'the API server of the tests takes ten minutes, once a machine' >&2
+	@tools/install-kapi '$(KUBERNETES_VERSION)' '$(CACHE)'
 
 $(GOFUMPT):
 	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'

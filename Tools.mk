@@ -5,6 +5,9 @@ STATICCHECK_VERSION := v0.8.2
 BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
 GREMLINS_VERSION := v0.6.0
 
+# test/kapi has this version in its go.mod, and etcd's.
+KUBERNETES_VERSION := v1.37.2
+
 # What the client tests need of Python is pinned in internal/testenv/pyclient/requirements.txt.
 PYTHON ?= python3
 

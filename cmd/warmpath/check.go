@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -79,6 +80,9 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 }
 
 func summarise(p config.Pool, set fleet.Set, path string) string {
+	if k := p.Membership.Kubernetes; k.Service != "" {
+		return fmt.Sprintf("%s, the endpoints of Service %s", p.RoutingConfig.RoutingStrategy, strings.TrimPrefix(k.Namespace+"/"+k.Service, "/"))
+	}
 	s := fmt.Sprintf("%s, %d endpoints", p.RoutingConfig.RoutingStrategy, set.Len())
 	if membership := p.Membership.Path(path); membership != "" {
 		s += " in " + membership
@@ -109,7 +113,8 @@ func checkTransport(path string, c config.Config) (warnings []string, err error)
 }
 
 // loadConfig reads a configuration and the memberships as they are now: that of the
-// default pool, and of the others in their order.
+// default pool, and of the others in their order. It asks no API server: the endpoints
+// of a Service are not in the sets.
 func loadConfig(path string) (config.Config, []fleet.Set, error) {
 	c, err := config.Load(path)
 	if err != nil {

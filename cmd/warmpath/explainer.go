@@ -42,6 +42,11 @@ func newExplainer(o explainOptions) (*explainer, error) {
 			sets[i] = set
 		}
 	}
+	for _, pool := range append([]config.NamedPool{{Pool: e.config.Pool}}, e.config.Pools...) {
+		if o.endpoints == "" && pool.Membership.Kubernetes.Service != "" {
+			return nil, fmt.Errorf("explain: the endpoints of %s are those of a Service: name them with -endpoints", o.config)
+		}
+	}
 	pools := []*extproc.Pool{e.pool(config.NamedPool{Pool: e.config.Pool}, sets[0])}
 	for i, named := range e.config.Pools {
 		pools = append(pools, e.pool(named, sets[i+1]))

@@ -29,6 +29,9 @@ func (o *pool) follow(ctx context.Context) error {
 		if len(u.Kept) > 0 {
 			o.log.Warn("endpoints keep their earlier entries", "endpoints", u.Kept)
 		}
+		if u.Warning != "" {
+			o.log.Warn("the membership is odd", "warning", u.Warning)
+		}
 		o.log.Info("membership read", "endpoints", u.Set.Len(), "version", fmt.Sprintf("%016x", u.Set.Version()))
 		if o.prober != nil {
 			o.prober.SetMembers(u.Set)

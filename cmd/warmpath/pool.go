@@ -58,8 +58,12 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 	if c.Name != "" {
 		label, log = c.Name, p.log.With("pool", c.Name)
 	}
+	source, err := p.sourceOf(c.Membership)
+	if err != nil {
+		return nil, err
+	}
 	one := &pool{
-		name: c.Name, config: c.Pool, source: discovery.New(c.Membership, p.path),
+		name: c.Name, config: c.Pool, source: source,
 		log: log, metrics: p.metrics.OfPool(label), status: new(poolStatus),
 		router:  route.NewRouterCounting(policy(c.RoutingConfig), tracker),
 		updates: make(chan rollout.Membership, 1),

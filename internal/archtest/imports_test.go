@@ -29,6 +29,7 @@ const (
 
 var components = []component{
 	{"internal/fleet", pure, nil},
+	{"internal/endpointslice", pure, nil},
 	{"internal/prefix", pure, nil},
 	{"internal/placement", pure, nil},
 	{"internal/affinity", pure, nil},

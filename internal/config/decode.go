@@ -37,7 +37,7 @@ func (c *Config) decode(root strict.Value) {
 		strict.Field{Name: "component", Decode: c.Component.decode},
 		strict.Field{Name: "policies", Decode: c.decodePolicies},
 		strict.Field{Name: "routers", Decode: strict.Int(&c.Routers, 1, MaxRouters)},
-		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodeLabel(v, "a zone", &c.Zone) }},
+		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodePlace(v, "a zone", &c.Zone) }},
 		strict.Field{Name: "tenant", Decode: c.Tenant.decode},
 		strict.Field{Name: "limits", Decode: c.Limits.decode},
 		strict.Field{Name: "retry", Decode: c.Retry.decode},

@@ -48,6 +48,12 @@ func TestManualExamples(t *testing.T) {
 func TestManualFields(t *testing.T) {
 	leaves := Default().leaves()
 	leaves["membership.file"], leaves["membership.static"] = "none", "none"
+	for path, value := range (Config{Pool: Pool{Membership: Membership{Kubernetes: Kubernetes{Service: "none", Terminating: Drain}}}}).leaves() {
+		if strings.HasPrefix(path, "membership.kubernetes.") {
+			leaves[path] = value
+		}
+	}
+	leaves["membership.kubernetes.service"] = "none"
 	row := regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| `?(.*?)`? \\|.*\\| (live|restart) \\|$")
 	described := make(map[string]bool)
 	for _, cells := range row.FindAllStringSubmatch(readManual(t), -1) {

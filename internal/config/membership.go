@@ -14,10 +14,10 @@ import (
 // maxDrainTimeout is the longest that a removed endpoint is waited for.
 const maxDrainTimeout = 24 * time.Hour
 
-const noSource = "no endpoints: want static (a list) or file (a path)"
+const noSource = "no endpoints: want static (a list), file (a path) or kubernetes (a Service)"
 
 func (m *Membership) decode(v strict.Value) {
-	var static, file bool
+	var static, file, kubernetes bool
 	isMapping := v.Fields(
 		strict.Field{Name: "static", Decode: func(v strict.Value) {
 			static = true
@@ -33,13 +33,26 @@ func (m *Membership) decode(v strict.Value) {
 			}
 			strict.Path(&m.File)(v)
 		}},
+		strict.Field{Name: "kubernetes", Decode: func(v strict.Value) {
+			kubernetes = true
+			m.Kubernetes.decode(v)
+		}},
 		strict.Field{Name: "drainTimeout", Decode: strict.Duration(&m.DrainTimeout, 0, maxDrainTimeout)},
 	)
+	var sources []string
+	for _, source := range []struct {
+		name  string
+		named bool
+	}{{"static", static}, {"file", file}, {"kubernetes", kubernetes}} {
+		if source.named {
+			sources = append(sources, source.name)
+		}
+	}
 	switch {
 	case !isMapping:
-	case static && file:
-		v.Report("", "static and file exclude each other: want exactly one source of endpoints")
-	case !static && !file:
+	case len(sources) > 1:
+		v.Report("", "%s exclude each other: want exactly one source of endpoints", strings.Join(sources, " and "))
+	case len(sources) == 0:
 		v.Report("", noSource)
 	}
 }
@@ -109,9 +122,9 @@ func decodeEndpoint(v strict.Value) fleet.Endpoint {
 		}},
 		strict.Field{Name: "weight", Decode: strict.Int(&e.Weight, fleet.MinWeight, fleet.MaxWeight)},
 		strict.Field{Name: "state", Decode: func(v strict.Value) { decodeState(v, &e.State) }},
-		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodeLabel(v, "a zone", &e.Zone) }},
+		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodePlace(v, "a zone", &e.Zone) }},
 		strict.Field{Name: "priority", Decode: strict.Int(&e.Priority, 0, fleet.MaxPriority)},
-		strict.Field{Name: "instance", Decode: func(v strict.Value) { decodeLabel(v, "an instance", &e.Instance) }},
+		strict.Field{Name: "instance", Decode: func(v strict.Value) { decodePlace(v, "an instance", &e.Instance) }},
 	)
 	if isMapping && !hasAddress {
 		v.Report("address", "the address is missing (want ip:port or [ip]:port)")
@@ -149,16 +162,16 @@ func decodeState(v strict.Value, dst *fleet.State) {
 	}
 }
 
-// labelText is printable ASCII without blanks.
-var labelText = regexp.MustCompile(`^[!-~]{0,128}$`)
+// placeName is printable ASCII without blanks.
+var placeName = regexp.MustCompile(`^[!-~]{0,128}$`)
 
-// decodeLabel reads the name of a zone or an instance.
-func decodeLabel(v strict.Value, what string, dst *string) {
+// decodePlace reads the name of a zone or an instance.
+func decodePlace(v strict.Value, what string, dst *string) {
 	s, ok := v.Scalar("!!str", what+" (quote it)")
 	if !ok {
 		return
 	}
-	if !labelText.MatchString(s) {
+	if !placeName.MatchString(s) {
 		v.Reject("is not %s (want at most 128 characters, no blanks)", what)
 		return
 	}

@@ -51,6 +51,12 @@ func (m Membership) MarshalYAML() (any, error) {
 			DrainTimeout string `yaml:"drainTimeout"`
 		}{m.File, m.DrainTimeout.String()}, nil
 	}
+	if m.Kubernetes.Service != "" {
+		return struct {
+			Kubernetes   Kubernetes `yaml:"kubernetes"`
+			DrainTimeout string     `yaml:"drainTimeout"`
+		}{m.Kubernetes, m.DrainTimeout.String()}, nil
+	}
 	entries := make([]entry, len(m.Static))
 	for i, e := range m.Static {
 		entries[i] = newEntry(e)

@@ -80,12 +80,28 @@ func drawConfig(t *rapid.T) Config {
 	c.Log.Level = rapid.SampledFrom([]LogLevel{LogDebug, LogInfo, LogWarn, LogError}).Draw(t, "level")
 	c.Log.Format = rapid.SampledFrom([]LogFormat{LogText, LogJSON}).Draw(t, "format")
 	c.Membership.DrainTimeout = time.Duration(rapid.Int64Range(0, int64(maxDrainTimeout)).Draw(t, "drain"))
-	if rapid.Bool().Draw(t, "file") {
+	switch rapid.IntRange(0, 2).Draw(t, "source") {
+	case 0:
 		c.Membership.File = rapid.StringMatching(`[ -~éλ]{1,30}`).Draw(t, "path")
-	} else {
+	case 1:
+		c.Membership.Kubernetes = drawKubernetes(t)
+	default:
 		c.Membership.Static = rapid.SliceOfNDistinct(rapid.Custom(drawEndpoint), 0, 5, func(e fleet.Endpoint) string { return e.Address }).Draw(t, "static")
 	}
 	return c
+}
+
+func drawKubernetes(t *rapid.T) Kubernetes {
+	name := rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?`)
+	return Kubernetes{
+		Service:     name.Draw(t, "service"),
+		Namespace:   rapid.OneOf(rapid.Just(""), name).Draw(t, "namespace"),
+		Port:        rapid.SampledFrom([]string{"", "8000", "http", "65535"}).Draw(t, "service port"),
+		Terminating: rapid.SampledFrom([]Terminating{Drain, Gone}).Draw(t, "terminating"),
+		APIServer:   rapid.SampledFrom([]string{"", "https://10.0.0.1:6443", "https://[::1]/k8s/c-1"}).Draw(t, "api server"),
+		TokenFile:   rapid.SampledFrom([]string{"", "token"}).Draw(t, "token"),
+		CAFile:      rapid.SampledFrom([]string{"", "/ca.crt"}).Draw(t, "authorities"),
+	}
 }
 
 func drawListenerTLS(t *rapid.T) (l ListenerTLS) {

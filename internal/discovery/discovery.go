@@ -24,6 +24,9 @@ type Update struct {
 	// Kept are the addresses that are in Set in an earlier form, because their
 	// present entry has a fault.
 	Kept []string
+	// Warning is what is odd about a reading that was taken over; empty when
+	// nothing is.
+	Warning string
 	// At is the time of this reading.
 	At time.Time
 	// LastGood is the time of the last reading that Set came from; zero when

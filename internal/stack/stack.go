@@ -34,6 +34,12 @@ type Options struct {
 	// Replicas is the number of replicas; default 7. Replica describes them.
 	Replicas int
 	Replica  replica.Params
+	// ReplicaHost is the address of the first replica, which the others follow;
+	// default 127.0.0.1.
+	ReplicaHost netip.Addr
+	// Membership makes the source that has the replicas, and returns its field of
+	// the section membership; nil is the watched file.
+	Membership func(addresses []string) (field string, err error)
 	// Config is the configuration to begin with.
 	Config Config
 	// Dir is where files are written; it must exist.
@@ -52,6 +58,8 @@ type Stack struct {
 	options Options
 	config  Config
 	ports   ports
+	// membership is the field of the source.
+	membership string
 }
 
 type ports struct{ listener, envoyAdmin, extProc, xds, admin string }
@@ -61,6 +69,9 @@ type ports struct{ listener, envoyAdmin, extProc, xds, admin string }
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Replicas == 0 {
 		o.Replicas = 7
+	}
+	if !o.ReplicaHost.IsValid() {
+		o.ReplicaHost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	s := &Stack{options: o, config: o.Config}
 	if err := s.start(ctx); err != nil {
@@ -78,7 +89,7 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.startReplicas(); err != nil {
 		return err
 	}
-	if err := s.WriteEndpoints(Endpoints(s.Replicas.Addresses()...)); err != nil {
+	if err := s.makeMembership(); err != nil {
 		return err
 	}
 	if err := s.writeConfig(s.config); err != nil {
@@ -91,6 +102,17 @@ func (s *Stack) start(ctx context.Context) error {
 		return err
 	}
 	return s.AwaitRouting(ctx)
+}
+
+// makeMembership has a source with all replicas in it.
+func (s *Stack) makeMembership() (err error) {
+	addresses := s.Replicas.Addresses()
+	if s.options.Membership != nil {
+		s.membership, err = s.options.Membership(addresses)
+		return err
+	}
+	s.membership = "file: " + filepath.Base(s.endpointsPath())
+	return s.WriteEndpoints(Endpoints(addresses...))
 }
 
 // choosePorts takes an address of the loopback network for the stack alone: what
@@ -110,7 +132,7 @@ func (s *Stack) choosePorts() error {
 
 func (s *Stack) startReplicas() (err error) {
 	var hosts []string
-	for _, a := range replica.Addresses(netip.MustParseAddrPort("127.0.0.1:1"), s.options.Replicas) {
+	for _, a := range replica.Addresses(netip.AddrPortFrom(s.options.ReplicaHost, 1), s.options.Replicas) {
 		hosts = append(hosts, netip.MustParseAddrPort(a).Addr().String())
 	}
 	for range 20 {
@@ -118,7 +140,7 @@ func (s *Stack) startReplicas() (err error) {
 		if port, err = FreePort(hosts...); err != nil {
 			return err
 		}
-		first := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port))
+		first := netip.AddrPortFrom(s.options.ReplicaHost, uint16(port))
 		s.Replicas, err = replica.Listen(replica.Addresses(first, s.options.Replicas), s.options.Replica)
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return err
