@@ -165,7 +165,7 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	switch {
 	case m.GetEndOfStream():
 		return s.decide(route.Request{}, NoText, true)
-	case !s.byModel && (!s.policy.NeedsKey() || s.pool.Router.Table().Candidates() < 2):
+	case !s.needsBody():
 		return s.alsoRead(s.decideWithoutBody(NoProblem))
 	}
 	if s.unasked && !s.observed && !s.head.upgrade && s.head.prefix.NeedsBody() {
@@ -183,6 +183,13 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	}
 	s.stage = awaiting
 	return answer{setBodyMode: s.mode != modeBuffered, bodyMode: modeBuffered}
+}
+
+// needsBody reports whether the choice depends on the body: on the prompt, or on the
+// model.
+func (s *stream) needsBody() bool {
+	table := s.pool.Router.Table()
+	return s.byModel || table.LooksAtModels() || s.policy.NeedsKey() && table.Candidates() >= 2
 }
 
 // decideWithoutBody decides at the headers and spares the body the detour.
@@ -226,7 +233,7 @@ func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) an
 	s.note(&result)
 	a := s.decide(route.Request{
 		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels,
-		Chars: max(result.Chars, s.longer(&result)),
+		Chars: max(result.Chars, s.longer(&result)), Model: result.Model, Adapter: result.Adapter,
 	}, NoProblem, retry)
 	s.recordDecided(result, complete, parts)
 	return a

@@ -21,6 +21,7 @@ type Replica struct {
 	counters counters
 	mux      *http.ServeMux
 	answers  atomic.Uint64
+	loaded   atomic.Pointer[[]string] // LoRA adapters
 
 	mu      sync.Mutex
 	release chan struct{} // closed to let the held responses go on
@@ -113,9 +114,23 @@ func (r *Replica) routes() {
 func (r *Replica) listModels(w http.ResponseWriter, _ *http.Request) {
 	models := []object{}
 	for _, name := range r.modelNames() {
-		models = append(models, object{"id": name, "object": "model", "created": 0, "owned_by": "warmpath"})
+		models = append(models, object{"id": name, "object": "model", "created": 0, "owned_by": "warmpath", "parent": nil})
+	}
+	for _, name := range r.adapters() {
+		models = append(models, object{"id": name, "object": "model", "created": 0, "owned_by": "warmpath", "parent": r.modelNames()[0]})
 	}
 	writeJSON(w, http.StatusOK, object{"object": "list", "data": models})
+}
+
+// SetAdapters replaces the LoRA adapters, which the replica lists and serves as
+// models beside its own.
+func (r *Replica) SetAdapters(names ...string) { r.loaded.Store(&names) }
+
+func (r *Replica) adapters() []string {
+	if names := r.loaded.Load(); names != nil {
+		return *names
+	}
+	return nil
 }
 
 func (r *Replica) modelNames() []string {
@@ -126,7 +141,7 @@ func (r *Replica) modelNames() []string {
 }
 
 func (r *Replica) servesModel(name string) bool {
-	return len(r.params.Models) == 0 || name == "" || slices.Contains(r.params.Models, name)
+	return len(r.params.Models) == 0 || name == "" || slices.Contains(r.params.Models, name) || slices.Contains(r.adapters(), name)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

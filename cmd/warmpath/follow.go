@@ -36,20 +36,13 @@ func (o *pool) follow(ctx context.Context) error {
 		if o.prober != nil {
 			o.prober.SetMembers(u.Set)
 		} else {
-			offer(o.updates, rollout.Membership{Router: u.Set, Envoy: u.Set})
+			o.members.set(rollout.Membership{Router: u.Set, Envoy: u.Set})
+		}
+		if o.lister != nil {
+			o.lister.SetMembers(u.Set)
 		}
 		o.known()
 	}))
-}
-
-// offer puts the membership in the place of one that was not taken yet. The
-// channel has one sender and a buffer of 1.
-func offer(updates chan rollout.Membership, m rollout.Membership) {
-	select {
-	case <-updates:
-	default:
-	}
-	updates <- m
 }
 
 func (o *pool) newRollout() *rollout.Rollout {
@@ -121,11 +114,11 @@ func (p *program) watchConfig(ctx context.Context) error {
 	})
 }
 
-// setPolicies gives each pool its policy. The pools are those of the start.
+// setPolicies gives each pool its policy and rules. The pools are those of the start.
 func (p *program) setPolicies(c config.Config) {
-	p.pools[0].router.SetPolicy(policy(c.RoutingConfig))
-	for i, named := range c.Pools {
-		p.pools[i+1].router.SetPolicy(policy(named.RoutingConfig))
+	for i, pool := range append([]config.NamedPool{{Pool: c.Pool}}, c.Pools...) {
+		p.pools[i].router.SetPolicy(policy(pool.RoutingConfig))
+		p.pools[i].router.SetAdapters(adapterRules(pool.Adapters))
 	}
 	for _, one := range p.pools {
 		one.router.SetRouters(c.Routers)

@@ -18,7 +18,7 @@ func (o *pool) judge() (err error) {
 	o.prober, err = prober.New(proberOptions(h), func(set fleet.Set, view health.View) {
 		o.tellHealth(o.status.judged(view), view)
 		forRouter, forEnvoy := health.Apply(set, view)
-		offer(o.updates, rollout.Membership{Router: forRouter, Envoy: forEnvoy})
+		o.members.set(rollout.Membership{Router: forRouter, Envoy: forEnvoy})
 	})
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/health/prober"
 	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/modelserver"
 	"github.com/warmpath/warmpath/internal/rollout"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/telemetry"
@@ -31,9 +32,10 @@ type pool struct {
 	status  *poolStatus
 
 	router  *route.Router
-	envoy   *xds.Pool      // nil without a control plane
-	prober  *prober.Prober // nil when health is not judged
-	updates chan rollout.Membership
+	envoy   *xds.Pool           // nil without a control plane
+	prober  *prober.Prober      // nil when health is not judged
+	lister  *modelserver.Lister // nil when endpoints are not asked for their adapters
+	members latest
 	// known is called when there is a membership.
 	known func()
 }
@@ -66,11 +68,13 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 		name: c.Name, config: c.Pool, source: source,
 		log: log, metrics: p.metrics.OfPool(label), status: new(poolStatus),
 		router:  route.NewRouterCounting(policy(c.RoutingConfig), tracker),
-		updates: make(chan rollout.Membership, 1),
+		members: latest{updates: make(chan rollout.Membership, 1)},
 		known:   func() { p.setServing(true) },
 	}
 	one.router.SetRouters(p.config.Routers)
 	one.router.SetZone(p.config.Zone)
+	one.router.SetAdapters(adapterRules(c.Adapters))
+	one.list()
 	if err := one.judge(); err != nil {
 		return nil, err
 	}
@@ -81,9 +85,15 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 func (o *pool) run(ctx context.Context, group *errgroup.Group) {
 	group.Go(func() error { return o.follow(ctx) })
 	group.Go(func() error {
-		o.newRollout().Run(ctx, o.updates)
+		o.newRollout().Run(ctx, o.members.updates)
 		return nil
 	})
+	if o.lister != nil {
+		group.Go(func() error {
+			o.lister.Run(ctx)
+			return nil
+		})
+	}
 	if o.prober != nil {
 		group.Go(func() error {
 			o.prober.Run(ctx)

@@ -72,11 +72,14 @@ type membershipValue struct {
 }
 
 type endpointStatus struct {
-	Address     string `json:"address"`
-	State       string `json:"state"` // "gone" once it has left the membership
-	Weight      uint32 `json:"weight,omitempty"`
-	Zone        string `json:"zone,omitempty"`
-	Outstanding int64  `json:"outstanding"`
+	Address     string   `json:"address"`
+	State       string   `json:"state"` // "gone" once it has left the membership
+	Weight      uint32   `json:"weight,omitempty"`
+	Zone        string   `json:"zone,omitempty"`
+	Priority    uint8    `json:"priority,omitempty"`
+	Instance    string   `json:"instance,omitempty"`
+	Outstanding int64    `json:"outstanding"`
+	Adapters    []string `json:"adapters,omitempty"`
 	// Health is what probes and requests say, Cause why, Share the part of its
 	// weight that it has, below 1 in the slow start.
 	Health string  `json:"health,omitempty"`
@@ -116,9 +119,9 @@ func (o *pool) endpoints() []endpointStatus {
 	}
 	list := make([]endpointStatus, 0, listed.Len())
 	for _, e := range listed.Endpoints() {
-		v := endpointStatus{Address: e.Address, State: e.State.String(), Weight: e.Weight, Zone: e.Zone, Outstanding: counts[e.Address]}
+		v := endpointStatus{Address: e.Address, State: e.State.String(), Weight: e.Weight, Zone: e.Zone, Priority: e.Priority, Instance: e.Instance, Outstanding: counts[e.Address]}
 		if i, ok := inUse.Index(e.Address); ok {
-			v.State = inUse.At(i).State.String()
+			v.State, v.Adapters = inUse.At(i).State.String(), inUse.At(i).Adapters.All()
 		}
 		if h, ok := o.status.health.Find(e.Address); ok {
 			v.Health, v.Cause, v.Share = h.State.String(), h.Cause, h.Factor

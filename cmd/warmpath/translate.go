@@ -25,6 +25,10 @@ func policy(c config.RoutingConfig) route.Policy {
 	}
 }
 
+func adapterRules(c config.Adapters) route.AdapterRules {
+	return route.AdapterRules{Sticky: c.Sticky, Models: c.Models}
+}
+
 func (p *program) settings(c config.Config, generation int) (extproc.Settings, error) {
 	policies, err := p.newPolicies(c)
 	s := extproc.Settings{

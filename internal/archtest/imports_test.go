@@ -48,6 +48,7 @@ var components = []component{
 	{"internal/config", adapter, nil},
 	{"internal/listen", adapter, nil},
 	{"internal/health/prober", adapter, nil},
+	{"internal/modelserver", adapter, nil},
 	{"internal/envoypolicy", adapter, nil},
 	{"internal/discovery", adapter, map[string]string{"internal/config": "a membership file is read as strictly as a configuration, by the same code"}},
 	{"internal/rollout", adapter, nil},

@@ -63,6 +63,9 @@ func describeEndpoints(input string) string {
 	}
 	for _, e := range list.Endpoints {
 		fmt.Fprintf(&b, "%s weight=%d %s zone=%q", e.Address, e.Weight, e.State, e.Zone)
+		if e.Adapters != "" {
+			fmt.Fprintf(&b, " adapters=%q", e.Adapters.All())
+		}
 		if e.Priority > 0 || e.Instance != "" {
 			fmt.Fprintf(&b, " priority=%d instance=%q", e.Priority, e.Instance)
 		}

@@ -125,6 +125,11 @@ func decodeEndpoint(v strict.Value) fleet.Endpoint {
 		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodePlace(v, "a zone", &e.Zone) }},
 		strict.Field{Name: "priority", Decode: strict.Int(&e.Priority, 0, fleet.MaxPriority)},
 		strict.Field{Name: "instance", Decode: func(v strict.Value) { decodePlace(v, "an instance", &e.Instance) }},
+		strict.Field{Name: "adapters", Decode: func(v strict.Value) {
+			var names []string
+			decodeNames(v, &names, "adapter", claims{})
+			e.Adapters = fleet.NewNames(names...)
+		}},
 	)
 	if isMapping && !hasAddress {
 		v.Report("address", "the address is missing (want ip:port or [ip]:port)")

@@ -18,6 +18,33 @@ type Pool struct {
 	Membership    Membership    `yaml:"membership"`
 	Health        Health        `yaml:"health"`
 	Cluster       Cluster       `yaml:"cluster"`
+	Adapters      Adapters      `yaml:"adapters"`
+}
+
+// Adapters says how requests for LoRA adapters are routed.
+type Adapters struct {
+	// Sticky is how many endpoints serve an adapter, 0 to 1000; 0 takes no notice of
+	// adapters.
+	Sticky int `yaml:"sticky"`
+	// Models are those that are adapters whatever the endpoints say; one may end in *.
+	Models []string `yaml:"models,flow"`
+	// Refresh is how often each endpoint is asked for its adapters; 0 for never.
+	Refresh time.Duration `yaml:"refresh"`
+}
+
+func (a *Adapters) decode(v strict.Value) {
+	isMapping := v.Fields(
+		strict.Field{Name: "sticky", Decode: strict.Int(&a.Sticky, 0, 1000)},
+		strict.Field{Name: "models", Decode: func(v strict.Value) { decodeNames(v, &a.Models, "model", claims{}) }},
+		strict.Field{Name: "refresh", Decode: strict.Duration(&a.Refresh, 0, time.Hour)},
+	)
+	switch {
+	case !isMapping:
+	case a.Refresh > 0 && a.Refresh < time.Second:
+		v.Report("refresh", "%v is below the minimum 1s (want 0s for never, or 1s..1h)", a.Refresh)
+	case a.Sticky == 0 && (len(a.Models) > 0 || a.Refresh > 0):
+		v.Report("sticky", "is 0, which takes no notice of adapters (want 1..1000 with models or refresh)")
+	}
 }
 
 // NamedPool is a pool that requests have to name.
@@ -48,7 +75,8 @@ func defaultPool() Pool {
 			Path: "/health", Interval: time.Second, Timeout: time.Second,
 			FailedProbes: 3, GoodProbes: 2, FailedRequests: 5, SlowStart: 30 * time.Second,
 		},
-		Cluster: Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
+		Cluster:  Cluster{Name: "warmpath_pool", ConnectTimeout: time.Second},
+		Adapters: Adapters{Models: []string{}},
 	}
 }
 
@@ -72,6 +100,7 @@ func (p *Pool) fields(hasMembership *bool) []strict.Field {
 		}},
 		{Name: "health", Decode: p.Health.decode},
 		{Name: "cluster", Decode: p.Cluster.decode},
+		{Name: "adapters", Decode: p.Adapters.decode},
 	}
 }
 
@@ -146,7 +175,7 @@ func decodePoolName(v strict.Value, dst *string, taken claims) {
 
 // decodeNames reads a list of models or components.
 func decodeNames(v strict.Value, dst *[]string, kind string, taken claims) {
-	*dst = nil
+	*dst = []string{}
 	v.Each(func(i int, item strict.Value) {
 		name, ok := item.Scalar("!!str", "the name of a "+kind+" (quote it)")
 		star := strings.IndexByte(name, '*')
@@ -161,7 +190,7 @@ func decodeNames(v strict.Value, dst *[]string, kind string, taken claims) {
 		case name == "" || len(name) > 256 || strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || c == 0x7f }):
 			item.Reject("is not the name of a %s (want 1..256 bytes, without control characters)", kind)
 			return
-		case kind == "model" && star >= 0 && star < len(name)-1, kind == "component" && star >= 0:
+		case kind == "model" && star >= 0 && star < len(name)-1, kind != "model" && star >= 0:
 			item.Reject("has a * where none may be (want it at the end of a model's name)")
 			return
 		case slices.Contains(*dst, name):
@@ -190,14 +219,15 @@ func (c *Config) finishPools(root strict.Value, hasMembership bool) {
 	}
 }
 
-// withRouting returns pools with the routing configurations that next has for
-// those of the same name.
+// withRouting returns pools with what is live of those that have the same name in
+// next.
 func withRouting(pools, next []NamedPool) []NamedPool {
 	merged := slices.Clone(pools)
 	for i := range merged {
 		for _, n := range next {
 			if n.Name == merged[i].Name {
 				merged[i].RoutingConfig = n.RoutingConfig
+				merged[i].Adapters.Sticky, merged[i].Adapters.Models = n.Adapters.Sticky, n.Adapters.Models
 			}
 		}
 	}

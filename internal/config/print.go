@@ -76,8 +76,10 @@ type entry struct {
 
 	Priority uint8  `yaml:"priority,omitempty"`
 	Instance string `yaml:"instance,omitempty"`
+
+	Adapters []string `yaml:"adapters,flow,omitempty"`
 }
 
 func newEntry(e fleet.Endpoint) entry {
-	return entry{Address: e.Address, Weight: e.Weight, State: e.State.String(), Zone: e.Zone, Priority: e.Priority, Instance: e.Instance}
+	return entry{Address: e.Address, Weight: e.Weight, State: e.State.String(), Zone: e.Zone, Priority: e.Priority, Instance: e.Instance, Adapters: e.Adapters.All()}
 }

@@ -68,6 +68,10 @@ func drawConfig(t *rapid.T) Config {
 	c.Tracing.Insecure = rapid.Bool().Draw(t, "insecure")
 	c.Tracing.SampleRatio = rapid.Float64Range(0, 1).Draw(t, "ratio")
 	c.Pools = drawPools(t)
+	if c.Adapters.Sticky = rapid.IntRange(0, 1000).Draw(t, "sticky"); c.Adapters.Sticky > 0 {
+		c.Adapters.Models = rapid.SampledFrom([][]string{{}, {"a*", "b"}}).Draw(t, "adapters")
+		c.Adapters.Refresh = rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour}).Draw(t, "refresh")
+	}
 	c.Zone = rapid.SampledFrom([]string{"", "eu-1a"}).Draw(t, "own zone")
 	c.Component.Header = rapid.SampledFrom([]string{"y-component", "x-amzn-sagemaker-inference-component"}).Draw(t, "component header")
 	c.Recording = Recording{
@@ -135,6 +139,7 @@ func drawEndpoint(t *rapid.T) fleet.Endpoint {
 
 		Priority: rapid.Uint8Range(0, fleet.MaxPriority).Draw(t, "priority"),
 		Instance: rapid.StringMatching(`[!-~]{0,12}`).Draw(t, "instance"),
+		Adapters: fleet.NewNames(rapid.SliceOf(rapid.StringMatching(`[!-)+-~]{1,5}`)).Draw(t, "adapters")...),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // is bound to sockets, to Envoy's view of the cluster or to exporters, and
 // waits for a restart.
 func livePaths() []string {
-	return []string{"routingConfig", "policies", "routers", "zone", "tenant", "component", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "log.level"}
+	return []string{"routingConfig", "policies", "routers", "zone", "adapters.sticky", "adapters.models", "tenant", "component", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "log.level"}
 }
 
 // Reload returns the configuration that a process running c should use now that
@@ -25,6 +25,7 @@ func (c Config) Reload(next Config) (effective Config, restart []string) {
 	effective.Policies = next.Policies
 	effective.Routers = next.Routers
 	effective.Zone = next.Zone
+	effective.Adapters.Sticky, effective.Adapters.Models = next.Adapters.Sticky, next.Adapters.Models
 	effective.Tenant = next.Tenant
 	effective.Retry = next.Retry
 	effective.Limits.InflateBytes = next.Limits.InflateBytes

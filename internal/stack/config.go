@@ -53,7 +53,7 @@ func EndpointsText(endpoints []fleet.Endpoint) string {
 	}
 	b.WriteString("\n")
 	for _, e := range endpoints {
-		fmt.Fprintf(&b, "- {address: %q, weight: %d, state: %s}\n", e.Address, e.Weight, e.State)
+		fmt.Fprintf(&b, "- {address: %q, weight: %d, state: %s, adapters: [%s]}\n", e.Address, e.Weight, e.State, strings.Join(e.Adapters.All(), ", "))
 	}
 	return b.String()
 }

@@ -43,10 +43,11 @@ type MembershipStatus struct {
 
 // EndpointStatus is an endpoint in warmpath's /status.
 type EndpointStatus struct {
-	Address     string `json:"address"`
-	State       string `json:"state"`
-	Health      string `json:"health"`
-	Outstanding int64  `json:"outstanding"`
+	Address     string   `json:"address"`
+	State       string   `json:"state"`
+	Health      string   `json:"health"`
+	Adapters    []string `json:"adapters"`
+	Outstanding int64    `json:"outstanding"`
 }
 
 // Outstanding returns warmpath's count for each endpoint, without the idle ones.

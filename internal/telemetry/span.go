@@ -89,6 +89,9 @@ func attributes(r *extproc.Record) []attribute.KeyValue {
 			attribute.Int("warmpath.home_count", d.HomeCount),
 			attribute.Int("warmpath.warm_chars", d.Warm))
 	}
+	if d.AdapterSet > 0 {
+		list = append(list, attribute.Int("warmpath.adapter_set", d.AdapterSet))
+	}
 	for _, optional := range []struct{ key, value string }{
 		{"warmpath.policy_origin", r.PolicyOrigin},
 		{"warmpath.pool", r.Pool},
