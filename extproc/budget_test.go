@@ -1,6 +1,9 @@
 package extproc
 
 import (
+	"io"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -101,20 +104,51 @@ func TestTooManyRequestsAreLeftToEnvoy(t *testing.T) {
 		_, end1 := open(t, server)
 		_, end2 := open(t, server)
 		synctest.Wait()
-		s := &slowStream{ctx: t.Context(), messages: make(chan *extprocv3.ProcessingRequest), answers: make(chan *extprocv3.ProcessingResponse, 8)}
-		if err := server.Process(s); err != nil || server.Refused() != 1 {
-			t.Errorf("the third: %v, %d refused", err, server.Refused())
+		retries := "headers\n  remove x-gateway-destination-endpoint\n  set x-envoy-retry-on: connect-failure,reset-before-request\n  set x-envoy-max-retries: 2"
+		for i, tc := range []struct{ first, want string }{
+			{chatOf60 + "NONE", retries},
+			{chatOf60 + "BUFFERED", ""}, // the body would pass through here
+			{chatOf60 + "STREAMED", ""},
+			{"headers eos :method=GET :path=/v1/models mode:BUFFERED", retries},
+			{"headers eos :method=GET :path=/v1/models observe", ""},
+			{"headers eos :method=GET :path=/ x=*60000", "headers"}, // no room for more
+			{"headers eos :method=GET :path=/ x-warmpath-pool=a mode:NONE", retries + "\n  remove x-warmpath-pool\n  route again"},
+			{"response 200", ""},
+		} {
+			var got string
+			s := &fakeStream{ctx: t.Context(), end: io.EOF, messages: []*extprocv3.ProcessingRequest{message(t, tc.first)}}
+			s.answered = func(_ int, answers []*extprocv3.ProcessingResponse) {
+				for _, r := range answers {
+					got += describe(r)
+				}
+			}
+			if err := server.Process(s); err != nil || server.Refused() != int64(i+1) {
+				t.Errorf("%s: %v, %d refused", tc.first, err, server.Refused())
+			}
+			s.flush()
+			if !sameLines(got, tc.want) {
+				t.Errorf("%s: answered\n%s\nwant\n%s", tc.first, got, tc.want)
+			}
 		}
+		refused := server.Refused()
 		end1()
 		_, end3 := open(t, server)
 		synctest.Wait()
-		if server.Refused() != 1 {
+		if server.Refused() != refused {
 			t.Errorf("%d refused, after one has ended", server.Refused())
 		}
 		end2()
 		end3()
 		atRest(t, server)
 	})
+}
+
+// sameLines compares texts whose lines may come in any order.
+func sameLines(a, b string) bool {
+	x, y := strings.Split(a, "\n"), strings.Split(b, "\n")
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y)
 }
 
 // atRest fails the test if the server still holds anything.

@@ -137,7 +137,7 @@ func (a answer) mutation() *extprocv3.HeaderMutation {
 	case a.forged:
 		m.RemoveHeaders = append(m.RemoveHeaders, PoolHeader)
 	}
-	if a.choices[0] != "" && a.retryOn != "" && !a.metadataOnly {
+	if a.retryOn != "" && !a.metadataOnly {
 		m.SetHeaders = append(m.SetHeaders, overwrite(retryOnHeader, a.retryOn), overwrite(maxRetriesHeader, a.maxRetries))
 	}
 	if len(m.SetHeaders)+len(m.RemoveHeaders) == 0 {

@@ -59,6 +59,7 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 	st := s.begin(stream.Context())
 	if !s.streams.take(1, st.settings.Streams) {
 		s.refused.Add(1)
+		s.leaveToEnvoy(stream, st.settings)
 		return nil
 	}
 	defer s.streams.give(1)
@@ -78,6 +79,25 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 			return nil
 		}
 	}
+}
+
+// leaveToEnvoy lets a request go on without us. Its headers are answered, so that it
+// has retries where they are safe: Envoy's own choice may be an endpoint that is gone.
+func (s *Server) leaveToEnvoy(stream extprocv3.ExternalProcessor_ProcessServer, settings *Settings) {
+	m, err := stream.Recv()
+	headers := m.GetRequestHeaders()
+	if err != nil || headers == nil || m.GetObservabilityMode() {
+		return
+	}
+	if !headers.GetEndOfStream() && (m.GetProtocolConfig() == nil || m.GetProtocolConfig().GetRequestBodyMode() != modeNone) {
+		return // the body would pass through here
+	}
+	head := readHead(headers.GetHeaders(), settings.TenantHeader, settings.ComponentHeader)
+	a := answer{decided: true, metadataOnly: head.full, steered: head.steered, forged: head.pooled}
+	if !head.full {
+		a.retryOn, a.maxRetries = settings.retryOn, settings.maxRetries
+	}
+	_ = stream.Send(s.toHeaders(a)) // who has left needs no answer
 }
 
 // send sends answers and reports whether that worked.
