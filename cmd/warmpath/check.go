@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -79,6 +80,14 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 }
 
 func summarise(p config.Pool, set fleet.Set, path string) string {
+	switch m := p.Membership; {
+	case m.DNS != nil:
+		return fmt.Sprintf("%s, endpoints from DNS (%s %s)", p.RoutingConfig.RoutingStrategy, m.DNS.Type, m.DNS.Name)
+	case m.API != nil && m.API.StateFile != "":
+		return fmt.Sprintf("%s, endpoints over HTTP, %d in %s", p.RoutingConfig.RoutingStrategy, set.Len(), m.API.Path(path))
+	case m.API != nil:
+		return fmt.Sprintf("%s, endpoints over HTTP", p.RoutingConfig.RoutingStrategy)
+	}
 	s := fmt.Sprintf("%s, %d endpoints", p.RoutingConfig.RoutingStrategy, set.Len())
 	if membership := p.Membership.Path(path); membership != "" {
 		s += " in " + membership
@@ -128,9 +137,18 @@ func loadConfig(path string) (config.Config, []fleet.Set, error) {
 	return c, sets, errors.Join(problems...)
 }
 
+// loadMembership reads what files say: of a membership from DNS or over HTTP that is
+// the state file, if there is one yet.
 func loadMembership(m config.Membership, path string) (fleet.Set, error) {
 	if membership := m.Path(path); membership != "" {
 		return discovery.ReadFile(membership)
+	}
+	if m.API != nil && m.API.StateFile != "" {
+		set, err := discovery.ReadFile(m.API.Path(path))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return set, err
 	}
 	set, _ := fleet.NewSet(m.Static)
 	return set, nil

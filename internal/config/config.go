@@ -132,19 +132,24 @@ type Tenant struct {
 	Header string `yaml:"header"`
 }
 
-// Membership says where the endpoints come from: Static or File, never both.
+// Membership says where the endpoints come from: exactly one of Static, File, DNS
+// and API.
 type Membership struct {
 	// Static is nil unless the endpoints stand in the configuration itself.
 	Static []fleet.Endpoint
 	// File is the path of the membership file as written; see [Membership.Path].
 	File string
+	// DNS is nil unless they are the answers to a query.
+	DNS *DNS
+	// API is nil unless they are given over HTTP, on the admin listener.
+	API *API
 	// DrainTimeout is how long an endpoint that left the list may finish its
 	// requests before it is taken from Envoy.
 	DrainTimeout time.Duration
 }
 
 // Path is where the membership file is: relative to the folder of the
-// configuration file. Empty when the endpoints are static.
+// configuration file. Empty when the endpoints come from elsewhere.
 func (m Membership) Path(configPath string) string { return beside(configPath, m.File) }
 
 // Cluster is the pool as Envoy is told of it over xDS.

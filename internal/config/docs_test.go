@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -47,7 +48,13 @@ func TestManualExamples(t *testing.T) {
 // takes effect, and no row for anything else.
 func TestManualFields(t *testing.T) {
 	leaves := Default().leaves()
-	leaves["membership.file"], leaves["membership.static"] = "none", "none"
+	withDNS, withAPI := Default(), Default()
+	withDNS.Membership.DNS, withAPI.Membership.API = defaultDNS(), &API{}
+	maps.Copy(leaves, withDNS.leaves())
+	maps.Copy(leaves, withAPI.leaves())
+	for _, required := range []string{"file", "static", "dns.name", "dns.port"} {
+		leaves["membership."+required] = "none"
+	}
 	row := regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| `?(.*?)`? \\|.*\\| (live|restart) \\|$")
 	described := make(map[string]bool)
 	for _, cells := range row.FindAllStringSubmatch(readManual(t), -1) {

@@ -14,32 +14,44 @@ import (
 // maxDrainTimeout is the longest that a removed endpoint is waited for.
 const maxDrainTimeout = 24 * time.Hour
 
-const noSource = "no endpoints: want static (a list) or file (a path)"
+const noSource = "no endpoints: want one of static (a list), file (a path), dns (a name) and api (they come over HTTP)"
 
 func (m *Membership) decode(v strict.Value) {
-	var static, file bool
+	var sources []string
+	source := func(name string, decode func(strict.Value)) strict.Field {
+		return strict.Field{Name: name, Decode: func(v strict.Value) {
+			sources = append(sources, name)
+			decode(v)
+		}}
+	}
 	isMapping := v.Fields(
-		strict.Field{Name: "static", Decode: func(v strict.Value) {
-			static = true
+		source("static", func(v strict.Value) {
 			list := decodeList(v)
 			m.Static = list.Endpoints
 			v.Pass(list.Problems)
-		}},
-		strict.Field{Name: "file", Decode: func(v strict.Value) {
-			file = true
+		}),
+		source("file", func(v strict.Value) {
 			if word, ok := v.Word(); ok && word == "" {
 				v.Reject("is not the path of a membership file")
 				return
 			}
 			strict.Text(&m.File)(v)
-		}},
+		}),
+		source("dns", func(v strict.Value) {
+			m.DNS = defaultDNS()
+			m.DNS.decode(v)
+		}),
+		source("api", func(v strict.Value) {
+			m.API = &API{}
+			m.API.decode(v)
+		}),
 		strict.Field{Name: "drainTimeout", Decode: strict.Duration(&m.DrainTimeout, 0, maxDrainTimeout)},
 	)
 	switch {
 	case !isMapping:
-	case static && file:
-		v.Report("", "static and file exclude each other: want exactly one source of endpoints")
-	case !static && !file:
+	case len(sources) > 1:
+		v.Report("", "%s exclude each other: want exactly one source of endpoints", strings.Join(sources, " and "))
+	case len(sources) == 0:
 		v.Report("", noSource)
 	}
 }
@@ -71,6 +83,16 @@ func DecodeEndpoints(name string, data []byte) (EndpointList, Problems) {
 		root.Report("endpoints", "the list of endpoints is missing (write endpoints: [] for none)")
 	}
 	return list, problems
+}
+
+// DecodeEndpoint reads one entry of a membership file; name stands in messages.
+func DecodeEndpoint(name string, data []byte) (fleet.Endpoint, Problems) {
+	var problems Problems
+	root := strict.Parse(name, data, maxConfigBytes, &problems)
+	if !root.OK() {
+		return fleet.Endpoint{}, problems
+	}
+	return decodeEndpoint(root), problems
 }
 
 // decodeList reads entries and keeps the first good one of each address, as
