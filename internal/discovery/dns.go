@@ -86,8 +86,24 @@ func (d *DNS) ask(ctx context.Context, resolver Resolver) answer {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	if d.Type == config.DNSService {
-		return d.askService(ctx, resolver)
+		return d.named(d.askService(ctx, resolver))
 	}
+	return d.named(d.askAddresses(ctx, resolver))
+}
+
+// named has a failure name the server that was asked: the resolver only knows
+// those of resolv.conf.
+func (d *DNS) named(a answer) answer {
+	var failure *net.DNSError
+	if d.Server != "" && errors.As(a.err, &failure) {
+		own := *failure
+		own.Server = d.Server
+		a.err = &own
+	}
+	return a
+}
+
+func (d *DNS) askAddresses(ctx context.Context, resolver Resolver) answer {
 	addresses, err := resolver.LookupNetIP(ctx, network(d.Family), d.Name)
 	if err != nil {
 		return answer{err: err}

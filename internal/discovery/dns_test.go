@@ -273,6 +273,8 @@ func TestDNSWithServer(t *testing.T) {
 				t.Errorf("%d members, %v; want %d", u.Set.Len(), u.Err, c.members)
 			case c.err != "" && (u.Err == nil || !strings.Contains(u.Err.Error(), c.err) || !u.Set.Equal(before.Set)):
 				t.Errorf("%d members, %v; want an error with %q", u.Set.Len(), u.Err, c.err)
+			case c.err != "" && !strings.Contains(c.err, "no such name") && !strings.Contains(u.Err.Error(), "on "+server.Address+": "):
+				t.Errorf("%v does not name the server", u.Err)
 			}
 		})
 	}

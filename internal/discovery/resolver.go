@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
+	"errors"
 	"io"
 	"net"
 
@@ -40,6 +40,10 @@ func newResolver(c config.DNS) *net.Resolver {
 	}}
 }
 
+// errMalformed does not say what is wrong: of the two kinds of addresses the one
+// that is read last would be told of, each time another.
+var errMalformed = errors.New("malformed answer")
+
 // checkAnswer returns an error unless every record of the answer can be read.
 func checkAnswer(message []byte) error {
 	var p dnsmessage.Parser
@@ -51,7 +55,7 @@ func checkAnswer(message []byte) error {
 		_, err = p.AllAnswers()
 	}
 	if err != nil {
-		return fmt.Errorf("malformed answer of %d bytes: %w", len(message), err)
+		return errMalformed
 	}
 	return nil
 }

@@ -36,6 +36,11 @@ type Options struct {
 	Replica  replica.Params
 	// Config is the configuration to begin with.
 	Config Config
+	// Membership returns the source of the membership, as in "dns: {…}", given the
+	// replicas' addresses; nil takes the membership file.
+	Membership func(addresses []string) string
+	// Started is called when warmpath has been started, before requests are routed.
+	Started func(context.Context, *Stack) error
 	// Dir is where files are written; it must exist.
 	Dir string
 }
@@ -52,6 +57,8 @@ type Stack struct {
 	options Options
 	config  Config
 	ports   ports
+	// membership is what Options.Membership has returned.
+	membership string
 }
 
 type ports struct{ listener, envoyAdmin, extProc, xds, admin string }
@@ -81,11 +88,19 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.WriteEndpoints(Endpoints(s.Replicas.Addresses()...)); err != nil {
 		return err
 	}
+	if s.options.Membership != nil {
+		s.membership = s.options.Membership(s.Replicas.Addresses())
+	}
 	if err := s.writeConfig(s.config); err != nil {
 		return err
 	}
 	if err := s.StartWarmpath(ctx); err != nil {
 		return err
+	}
+	if s.options.Started != nil {
+		if err := s.options.Started(ctx, s); err != nil {
+			return err
+		}
 	}
 	if err := s.StartEnvoy(ctx); err != nil {
 		return err
