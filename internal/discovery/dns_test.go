@@ -117,18 +117,27 @@ func TestServices(t *testing.T) {
 		records []*net.SRV
 		want    string
 	}{
-		{"ports, priorities and weights", []*net.SRV{{Target: "a.", Port: 1, Priority: 10, Weight: 60}, {Target: "b.", Port: 2, Priority: 20, Weight: 20}, {Target: "c.", Port: 3, Priority: 500, Weight: 40}},
-			"10.0.0.1:1 weight=3 priority=0; 10.0.0.2:2 weight=1 priority=1; 10.0.0.3:3 weight=2 priority=2"},
+		{
+			"ports, priorities and weights",
+			[]*net.SRV{{Target: "a.", Port: 1, Priority: 10, Weight: 60}, {Target: "b.", Port: 2, Priority: 20, Weight: 20}, {Target: "c.", Port: 3, Priority: 500, Weight: 40}},
+			"10.0.0.1:1 weight=3 priority=0; 10.0.0.2:2 weight=1 priority=1; 10.0.0.3:3 weight=2 priority=2",
+		},
 		{"equal weights", []*net.SRV{{Target: "a.", Port: 1, Weight: 33}, {Target: "b.", Port: 1, Weight: 33}}, "10.0.0.1:1 weight=1 priority=0; 10.0.0.2:1 weight=1 priority=0"},
 		{"no weights", []*net.SRV{{Target: "a.", Port: 1}, {Target: "b.", Port: 1}}, "10.0.0.1:1 weight=1 priority=0; 10.0.0.2:1 weight=1 priority=0"},
-		{"the greatest weights", []*net.SRV{{Target: "a.", Port: 1, Weight: 65535}, {Target: "b.", Port: 1, Weight: 32768}, {Target: "c.", Port: 1}},
-			"10.0.0.1:1 weight=1000 priority=0; 10.0.0.2:1 weight=500 priority=0; 10.0.0.3:1 weight=1 priority=0"},
+		{
+			"the greatest weights",
+			[]*net.SRV{{Target: "a.", Port: 1, Weight: 65535}, {Target: "b.", Port: 1, Weight: 32768}, {Target: "c.", Port: 1}},
+			"10.0.0.1:1 weight=1000 priority=0; 10.0.0.2:1 weight=500 priority=0; 10.0.0.3:1 weight=1 priority=0",
+		},
 		{"one address twice", []*net.SRV{{Target: "a.", Port: 1, Priority: 2, Weight: 9}, {Target: "a.", Port: 1, Priority: 1, Weight: 3}, {Target: "a.", Port: 1, Priority: 1, Weight: 6}}, "10.0.0.1:1 weight=2 priority=0"},
 		{"two addresses of a target", []*net.SRV{{Target: "both.", Port: 1, Weight: 5}}, "10.0.0.4:1 weight=1 priority=0; [fd00::4]:1 weight=1 priority=0"},
 		{"no such service", []*net.SRV{{Target: ".", Port: 1}}, "error: the answer has no endpoint that can be used"},
 		{"a target without addresses", []*net.SRV{{Target: "gone.", Port: 1}, {Target: "a.", Port: 1}}, `10.0.0.1:1 weight=1 priority=0; problem: "gone." has no address, its SRV record is left out`},
-		{"port 0 and a bad address", []*net.SRV{{Target: "b.", Port: 0}, {Target: "bad.", Port: 1}, {Target: "a.", Port: 1}},
-			`10.0.0.1:1 weight=1 priority=0; problem: address "0.0.0.0:1": not the address of one host; problem: address "10.0.0.2:0": port 0 cannot be connected to, want 1..65535`},
+		{
+			"port 0 and a bad address",
+			[]*net.SRV{{Target: "b.", Port: 0}, {Target: "bad.", Port: 1}, {Target: "a.", Port: 1}},
+			`10.0.0.1:1 weight=1 priority=0; problem: address "0.0.0.0:1": not the address of one host; problem: address "10.0.0.2:0": port 0 cannot be connected to, want 1..65535`,
+		},
 	} {
 		for range 5 {
 			rand.Shuffle(len(c.records), func(i, j int) { c.records[i], c.records[j] = c.records[j], c.records[i] })
