@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -80,8 +81,15 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 }
 
 func summarise(p config.Pool, set fleet.Set, path string) string {
-	if k := p.Membership.Kubernetes; k.Service != "" {
-		return fmt.Sprintf("%s, the endpoints of Service %s", p.RoutingConfig.RoutingStrategy, strings.TrimPrefix(k.Namespace+"/"+k.Service, "/"))
+	switch m := p.Membership; {
+	case m.Kubernetes.Service != "":
+		return fmt.Sprintf("%s, the endpoints of Service %s", p.RoutingConfig.RoutingStrategy, strings.TrimPrefix(m.Kubernetes.Namespace+"/"+m.Kubernetes.Service, "/"))
+	case m.DNS != nil:
+		return fmt.Sprintf("%s, endpoints from DNS (%s %s)", p.RoutingConfig.RoutingStrategy, m.DNS.Type, m.DNS.Name)
+	case m.API != nil && m.API.StateFile != "":
+		return fmt.Sprintf("%s, endpoints over HTTP, %d in %s", p.RoutingConfig.RoutingStrategy, set.Len(), m.API.Path(path))
+	case m.API != nil:
+		return fmt.Sprintf("%s, endpoints over HTTP", p.RoutingConfig.RoutingStrategy)
 	}
 	s := fmt.Sprintf("%s, %d endpoints", p.RoutingConfig.RoutingStrategy, set.Len())
 	if membership := p.Membership.Path(path); membership != "" {
@@ -133,9 +141,18 @@ func loadConfig(path string) (config.Config, []fleet.Set, error) {
 	return c, sets, errors.Join(problems...)
 }
 
+// loadMembership reads what files say: of a membership from DNS or over HTTP that is
+// the state file, if there is one yet.
 func loadMembership(m config.Membership, path string) (fleet.Set, error) {
 	if membership := m.Path(path); membership != "" {
 		return discovery.ReadFile(membership)
+	}
+	if m.API != nil && m.API.StateFile != "" {
+		set, err := discovery.ReadFile(m.API.Path(path))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return set, err
 	}
 	set, _ := fleet.NewSet(m.Static)
 	return set, nil

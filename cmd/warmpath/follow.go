@@ -14,15 +14,20 @@ import (
 // follow passes each good membership on, through the judgement of its health if
 // there is one, and tells of bad ones.
 func (o *pool) follow(ctx context.Context) error {
+	said := "" // of an error that goes on, once
 	return ended(o.source.Run(ctx, func(u discovery.Update) {
 		o.status.sourced(u)
 		if u.Err != nil || len(u.Problems) > 0 {
 			o.metrics.MembershipErrors.Inc()
 		}
 		if u.Err != nil {
-			o.log.Error("membership not taken over", "error", u.Err)
+			if text := u.Err.Error(); text != said {
+				said = text
+				o.log.Error("membership not taken over", "error", u.Err)
+			}
 			return
 		}
+		said = ""
 		for _, problem := range u.Problems {
 			o.log.Error("membership entry left out", "error", problem)
 		}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/warmpath/warmpath/internal/admin"
+	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/listen"
 	"github.com/warmpath/warmpath/internal/load"
 )
@@ -149,12 +150,30 @@ func (p *program) adminServer() *http.Server {
 		return nil
 	}
 	server := &http.Server{
-		Handler:           admin.Handler(p.metrics.Registry(), p.status.ready, p.status.value),
+		Handler:           p.adminHandler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 	}
 	p.secureAdmin(server)
 	return server
+}
+
+// adminHandler serves what operators read, and the memberships that are given over
+// HTTP.
+func (p *program) adminHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", admin.Handler(p.metrics.Registry(), p.status.ready, p.status.value))
+	for _, one := range p.pools {
+		api, ok := one.source.(*discovery.API)
+		switch {
+		case !ok:
+		case one.name == "":
+			api.Register(mux, "/membership")
+		default:
+			api.Register(mux, "/pools/"+one.name+"/membership")
+		}
+	}
+	return mux
 }
 
 // serveAdmin serves operators until the server is shut down.

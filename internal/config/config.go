@@ -132,8 +132,8 @@ type Tenant struct {
 	Header string `yaml:"header"`
 }
 
-// Membership says where the endpoints come from: exactly one of Static, File and
-// Kubernetes.
+// Membership says where the endpoints come from: exactly one of Static, File, DNS,
+// API and Kubernetes.
 type Membership struct {
 	// Static is nil unless the endpoints stand in the configuration itself.
 	Static []fleet.Endpoint
@@ -141,6 +141,10 @@ type Membership struct {
 	File string
 	// Kubernetes is the source when it names a Service.
 	Kubernetes Kubernetes
+	// DNS is nil unless they are the answers to a query.
+	DNS *DNS
+	// API is nil unless they are given over HTTP, on the admin listener.
+	API *API
 	// DrainTimeout is how long an endpoint that left the list may finish its
 	// requests before it is taken from Envoy.
 	DrainTimeout time.Duration

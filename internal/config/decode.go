@@ -52,6 +52,7 @@ func (c *Config) decode(root strict.Value) {
 		root.Report("membership", noSource)
 	}
 	c.finishPools(root, hasMembership)
+	c.finishAPI(root)
 }
 
 func (r *RoutingConfig) decode(v strict.Value) { v.Fields(r.fields()...) }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"strings"
@@ -47,12 +48,16 @@ func TestManualExamples(t *testing.T) {
 // takes effect, and no row for anything else.
 func TestManualFields(t *testing.T) {
 	leaves := Default().leaves()
-	leaves["membership.file"], leaves["membership.static"] = "none", "none"
-	for path, value := range (Config{Pool: Pool{Membership: Membership{Kubernetes: Kubernetes{Service: "none", Terminating: Drain}}}}).leaves() {
-		if strings.HasPrefix(path, "membership.kubernetes.") {
-			leaves[path] = value
-		}
+	withDNS, withAPI := Default(), Default()
+	withDNS.Membership.DNS, withAPI.Membership.API = defaultDNS(), &API{}
+	maps.Copy(leaves, withDNS.leaves())
+	maps.Copy(leaves, withAPI.leaves())
+	for _, required := range []string{"file", "static", "dns.name", "dns.port"} {
+		leaves["membership."+required] = "none"
 	}
+	withService := Default()
+	withService.Membership.Kubernetes = Kubernetes{Service: "none", Terminating: Drain}
+	maps.Copy(leaves, withService.leaves())
 	leaves["membership.kubernetes.service"] = "none"
 	row := regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| `?(.*?)`? \\|.*\\| (live|restart) \\|$")
 	described := make(map[string]bool)

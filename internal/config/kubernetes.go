@@ -66,8 +66,8 @@ func (k *Kubernetes) decode(v strict.Value) {
 		strict.Field{Name: "port", Decode: k.decodePort},
 		strict.Field{Name: "terminating", Decode: strict.Enum(&k.Terminating, Drain, Gone)},
 		strict.Field{Name: "apiServer", Decode: func(v strict.Value) { decodeAPIServer(v, &k.APIServer) }},
-		strict.Field{Name: "tokenFile", Decode: strict.Text(&k.TokenFile)},
-		strict.Field{Name: "caFile", Decode: strict.Text(&k.CAFile)},
+		strict.Field{Name: "tokenFile", Decode: strict.Path(&k.TokenFile)},
+		strict.Field{Name: "caFile", Decode: strict.Path(&k.CAFile)},
 	)
 	if isMapping && !hasService {
 		v.Report("service", "the name of the Service is missing")

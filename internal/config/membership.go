@@ -14,40 +14,40 @@ import (
 // maxDrainTimeout is the longest that a removed endpoint is waited for.
 const maxDrainTimeout = 24 * time.Hour
 
-const noSource = "no endpoints: want static (a list), file (a path) or kubernetes (a Service)"
+const noSource = "no endpoints: want one of static (a list), file (a path), dns (a name), api (they come over HTTP) and kubernetes (a Service)"
 
 func (m *Membership) decode(v strict.Value) {
-	var static, file, kubernetes bool
+	var sources []string
+	source := func(name string, decode func(strict.Value)) strict.Field {
+		return strict.Field{Name: name, Decode: func(v strict.Value) {
+			sources = append(sources, name)
+			decode(v)
+		}}
+	}
 	isMapping := v.Fields(
-		strict.Field{Name: "static", Decode: func(v strict.Value) {
-			static = true
+		source("static", func(v strict.Value) {
 			list := decodeList(v)
 			m.Static = list.Endpoints
 			v.Pass(list.Problems)
-		}},
-		strict.Field{Name: "file", Decode: func(v strict.Value) {
-			file = true
+		}),
+		source("file", func(v strict.Value) {
 			if word, ok := v.Word(); ok && word == "" {
 				v.Reject("is not the path of a membership file")
 				return
 			}
 			strict.Path(&m.File)(v)
-		}},
-		strict.Field{Name: "kubernetes", Decode: func(v strict.Value) {
-			kubernetes = true
-			m.Kubernetes.decode(v)
-		}},
+		}),
+		source("kubernetes", func(v strict.Value) { m.Kubernetes.decode(v) }),
+		source("dns", func(v strict.Value) {
+			m.DNS = defaultDNS()
+			m.DNS.decode(v)
+		}),
+		source("api", func(v strict.Value) {
+			m.API = &API{}
+			m.API.decode(v)
+		}),
 		strict.Field{Name: "drainTimeout", Decode: strict.Duration(&m.DrainTimeout, 0, maxDrainTimeout)},
 	)
-	var sources []string
-	for _, source := range []struct {
-		name  string
-		named bool
-	}{{"static", static}, {"file", file}, {"kubernetes", kubernetes}} {
-		if source.named {
-			sources = append(sources, source.name)
-		}
-	}
 	switch {
 	case !isMapping:
 	case len(sources) > 1:
@@ -84,6 +84,16 @@ func DecodeEndpoints(name string, data []byte) (EndpointList, Problems) {
 		root.Report("endpoints", "the list of endpoints is missing (write endpoints: [] for none)")
 	}
 	return list, problems
+}
+
+// DecodeEndpoint reads one entry of a membership file; name stands in messages.
+func DecodeEndpoint(name string, data []byte) (fleet.Endpoint, Problems) {
+	var problems Problems
+	root := strict.Parse(name, data, maxConfigBytes, &problems)
+	if !root.OK() {
+		return fleet.Endpoint{}, problems
+	}
+	return decodeEndpoint(root), problems
 }
 
 // decodeList reads entries and keeps the first good one of each address, as

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -45,39 +46,55 @@ func (m SocketMode) MarshalYAML() (any, error) { return fmt.Sprintf("%04o", uint
 
 // MarshalYAML writes the one source there is.
 func (m Membership) MarshalYAML() (any, error) {
-	if m.File != "" {
-		return struct {
-			File         string `yaml:"file"`
-			DrainTimeout string `yaml:"drainTimeout"`
-		}{m.File, m.DrainTimeout.String()}, nil
-	}
+	var static *[]entry
+	var service *Kubernetes
 	if m.Kubernetes.Service != "" {
-		return struct {
-			Kubernetes   Kubernetes `yaml:"kubernetes"`
-			DrainTimeout string     `yaml:"drainTimeout"`
-		}{m.Kubernetes, m.DrainTimeout.String()}, nil
+		service = &m.Kubernetes
 	}
-	entries := make([]entry, len(m.Static))
-	for i, e := range m.Static {
-		entries[i] = newEntry(e)
+	if m.File == "" && m.DNS == nil && m.API == nil && m.Kubernetes.Service == "" {
+		static = new(entries(m.Static))
 	}
 	return struct {
-		Static       []entry `yaml:"static"`
-		DrainTimeout string  `yaml:"drainTimeout"`
-	}{entries, m.DrainTimeout.String()}, nil
+		Static       *[]entry    `yaml:"static,omitempty"`
+		File         string      `yaml:"file,omitempty"`
+		DNS          *DNS        `yaml:"dns,omitempty"`
+		API          *API        `yaml:"api,omitempty"`
+		Kubernetes   *Kubernetes `yaml:"kubernetes,omitempty"`
+		DrainTimeout string      `yaml:"drainTimeout"`
+	}{static, m.File, m.DNS, m.API, service, m.DrainTimeout.String()}, nil
+}
+
+// EncodeEndpoints returns a membership file with the endpoints, as JSON: decoding
+// it gives equal ones.
+func EncodeEndpoints(endpoints []fleet.Endpoint) []byte {
+	text, err := json.MarshalIndent(struct {
+		Endpoints []entry `json:"endpoints"`
+	}{entries(endpoints)}, "", " ")
+	if err != nil {
+		panic(fmt.Sprintf("config: encode endpoints: %v", err)) // plain values always encode
+	}
+	return append(text, '\n')
 }
 
 // entry is an endpoint as it is written.
 type entry struct {
-	Address string `yaml:"address"`
-	Weight  uint32 `yaml:"weight"`
-	State   string `yaml:"state"`
-	Zone    string `yaml:"zone,omitempty"`
+	Address string `yaml:"address" json:"address"`
+	Weight  uint32 `yaml:"weight" json:"weight"`
+	State   string `yaml:"state" json:"state"`
+	Zone    string `yaml:"zone,omitempty" json:"zone,omitempty"`
 
-	Priority uint8  `yaml:"priority,omitempty"`
-	Instance string `yaml:"instance,omitempty"`
+	Priority uint8  `yaml:"priority,omitempty" json:"priority,omitempty"`
+	Instance string `yaml:"instance,omitempty" json:"instance,omitempty"`
 
-	Adapters []string `yaml:"adapters,flow,omitempty"`
+	Adapters []string `yaml:"adapters,flow,omitempty" json:"adapters,omitempty"`
+}
+
+func entries(endpoints []fleet.Endpoint) []entry {
+	list := make([]entry, len(endpoints))
+	for i, e := range endpoints {
+		list[i] = newEntry(e)
+	}
+	return list
 }
 
 func newEntry(e fleet.Endpoint) entry {

@@ -84,15 +84,35 @@ func drawConfig(t *rapid.T) Config {
 	c.Log.Level = rapid.SampledFrom([]LogLevel{LogDebug, LogInfo, LogWarn, LogError}).Draw(t, "level")
 	c.Log.Format = rapid.SampledFrom([]LogFormat{LogText, LogJSON}).Draw(t, "format")
 	c.Membership.DrainTimeout = time.Duration(rapid.Int64Range(0, int64(maxDrainTimeout)).Draw(t, "drain"))
-	switch rapid.IntRange(0, 2).Draw(t, "source") {
-	case 0:
+	drawSource(t, &c)
+	return c
+}
+
+// drawSource draws where the endpoints come from.
+func drawSource(t *rapid.T, c *Config) {
+	source := rapid.SampledFrom([]string{"file", "static", "dns", "api", "kubernetes"}).Draw(t, "source")
+	switch {
+	case source == "file":
 		c.Membership.File = rapid.StringMatching(`[ -~éλ]{1,30}`).Draw(t, "path")
-	case 1:
+	case source == "kubernetes":
 		c.Membership.Kubernetes = drawKubernetes(t)
+	case source == "dns":
+		d := defaultDNS()
+		d.Name = rapid.StringMatching(`([a-z0-9_-]{1,10}[.]){0,3}[a-z]{1,5}[.]?`).Draw(t, "name")
+		d.Type = rapid.SampledFrom([]DNSType{DNSAddress, DNSService}).Draw(t, "type")
+		if d.Type == DNSAddress {
+			d.Port = rapid.IntRange(1, 65535).Draw(t, "port")
+		}
+		d.Family = rapid.SampledFrom([]DNSFamily{DNSAny, DNSIPv4, DNSIPv6}).Draw(t, "family")
+		d.Interval = time.Duration(rapid.Int64Range(1e8, 36e11).Draw(t, "interval"))
+		d.Server = rapid.SampledFrom([]string{"", "10.96.0.10:53", "[fd00::1]:5353"}).Draw(t, "server")
+		d.TCP = rapid.Bool().Draw(t, "tcp")
+		c.Membership.DNS = d
+	case source == "api" && c.Listen.Admin != "" && c.TLS.Admin.Mutual():
+		c.Membership.API = &API{StateFile: rapid.StringMatching(`[ -~éλ]{0,30}`).Draw(t, "state file")}
 	default:
 		c.Membership.Static = rapid.SliceOfNDistinct(rapid.Custom(drawEndpoint), 0, 5, func(e fleet.Endpoint) string { return e.Address }).Draw(t, "static")
 	}
-	return c
 }
 
 func drawKubernetes(t *rapid.T) Kubernetes {
@@ -141,6 +161,17 @@ func drawEndpoint(t *rapid.T) fleet.Endpoint {
 		Instance: rapid.StringMatching(`[!-~]{0,12}`).Draw(t, "instance"),
 		Adapters: fleet.NewNames(rapid.SliceOf(rapid.StringMatching(`[!-)+-~]{1,5}`)).Draw(t, "adapters")...),
 	}
+}
+
+// What the API shows can be given back to it.
+func TestEncodeEndpoints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfNDistinct(rapid.Custom(drawEndpoint), 0, 5, func(e fleet.Endpoint) string { return e.Address }).Draw(t, "endpoints")
+		list, problems := DecodeEndpoints("a", EncodeEndpoints(want))
+		if problems = append(problems, list.Problems...); len(problems) > 0 || !slices.Equal(list.Endpoints, want) {
+			t.Fatalf("problems %v, got %v, want %v", problems, list.Endpoints, want)
+		}
+	})
 }
 
 func TestYAMLRoundTrip(t *testing.T) {

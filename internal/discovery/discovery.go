@@ -1,6 +1,7 @@
-// Package discovery turns a source of membership into [fleet.Set] values: a
-// list from the configuration, or a watched file. A source never takes the
-// membership away because of a mistake in it.
+// Package discovery turns a source of membership into [fleet.Set] values: a list
+// from the configuration, a watched file, a name server's answers, or what is
+// given over HTTP. A source never takes the membership away because of a mistake
+// in it.
 package discovery
 
 import (
@@ -36,16 +37,21 @@ type Update struct {
 
 // Source reports a membership and its changes.
 type Source interface {
-	// Run reports the present membership at once and every later change, one
-	// call at a time, until ctx ends; it then returns the context's error.
+	// Run reports the present membership at once, if there is one, and every later
+	// change, one call at a time, until ctx ends; it then returns the context's error.
 	Run(ctx context.Context, report func(Update)) error
 }
 
 // New returns the source that the configuration names; configPath is where that
 // configuration was read from.
 func New(m config.Membership, configPath string) Source {
-	if path := m.Path(configPath); path != "" {
-		return &File{Path: path}
+	switch {
+	case m.File != "":
+		return &File{Path: m.Path(configPath)}
+	case m.DNS != nil:
+		return &DNS{DNS: *m.DNS}
+	case m.API != nil:
+		return NewAPI(m.API.Path(configPath))
 	}
 	set, _ := fleet.NewSet(m.Static) // decoding refused duplicates
 	return Static{Set: set}

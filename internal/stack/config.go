@@ -97,7 +97,8 @@ func (s *Stack) configText(c Config) string {
 	if c.DrainTimeout == 0 {
 		c.DrainTimeout = 10 * time.Second
 	}
-	fmt.Fprintf(&b, "membership: {%s, drainTimeout: %s}\n", s.membership, c.DrainTimeout)
+	source := cmp.Or(s.membership, "file: "+filepath.Base(s.endpointsPath()))
+	fmt.Fprintf(&b, "membership: {%s, drainTimeout: %s}\n", source, c.DrainTimeout)
 	if c.OTLPEndpoint != "" {
 		fmt.Fprintf(&b, "tracing: {otlpEndpoint: %q}\n", c.OTLPEndpoint)
 	}

@@ -65,6 +65,9 @@ func (s Status) Outstanding() map[string]int64 {
 	return counts
 }
 
+// AdminURL is where warmpath serves operators, without a trailing slash.
+func (s *Stack) AdminURL() string { return "http://" + s.ports.admin }
+
 // Status asks warmpath for its state.
 func (s *Stack) Status(ctx context.Context) (Status, error) {
 	var v Status

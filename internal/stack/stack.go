@@ -42,6 +42,8 @@ type Options struct {
 	Membership func(addresses []string) (field string, err error)
 	// Config is the configuration to begin with.
 	Config Config
+	// Started is called when warmpath has been started, before requests are routed.
+	Started func(context.Context, *Stack) error
 	// Dir is where files are written; it must exist.
 	Dir string
 }
@@ -97,6 +99,11 @@ func (s *Stack) start(ctx context.Context) error {
 	}
 	if err := s.StartWarmpath(ctx); err != nil {
 		return err
+	}
+	if s.options.Started != nil {
+		if err := s.options.Started(ctx, s); err != nil {
+			return err
+		}
 	}
 	if err := s.StartEnvoy(ctx); err != nil {
 		return err

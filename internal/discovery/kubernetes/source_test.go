@@ -93,18 +93,30 @@ func words(u discovery.Update) string {
 // failure, or none if that is empty.
 func (f *following) want(members, failure string) discovery.Update {
 	f.t.Helper()
+	u := f.next()
+	f.check(u, members, failure)
+	return u
+}
+
+// next waits for an update.
+func (f *following) next() discovery.Update {
+	f.t.Helper()
 	timer := time.NewTimer(20 * time.Second)
 	defer timer.Stop()
 	select {
 	case u := <-f.updates:
-		if got := words(u); got != members || (u.Err == nil) != (failure == "") || !strings.Contains(text(u.Err), failure) {
-			f.t.Fatalf("update with %q and error %v, want %q and %q", got, u.Err, members, failure)
-		}
 		return u
 	case <-timer.C:
-		f.t.Fatalf("no update with %q and %q", members, failure)
+		f.t.Fatal("no update")
 	}
 	return discovery.Update{}
+}
+
+func (f *following) check(u discovery.Update, members, failure string) {
+	f.t.Helper()
+	if got := words(u); got != members || (u.Err == nil) != (failure == "") || !strings.Contains(text(u.Err), failure) {
+		f.t.Fatalf("update with %q and error %v, want %q and %q", got, u.Err, members, failure)
+	}
 }
 
 // eventually polls for what a server shows.
@@ -268,7 +280,13 @@ func TestSilentWatch(t *testing.T) {
 	f.Put("b", kubeapi.Endpoint{Address: "10.0.0.4:8000"})
 	f.nextWith("no answer in 1s") // of the next request: the server ends the watch itself
 	f.Silence(false)
-	f.want("1, 2 unhealthy, 4", "")
+	for range 10 { // a busy machine may be silent once more
+		if u := f.next(); u.Err == nil {
+			f.check(u, "1, 2 unhealthy, 4", "")
+			return
+		}
+	}
+	t.Error("ten updates and none without an error")
 }
 
 // The server is not there at the start, then it is.
