@@ -125,7 +125,7 @@ func (p *program) setPolicies(c config.Config) {
 		p.pools[i+1].router.SetPolicy(policy(named.RoutingConfig))
 	}
 	for _, one := range p.pools {
-		one.router.SetRouters(c.Routers)
+		one.router.SetRouters(c.Routers, false)
 		one.router.SetZone(c.Zone)
 	}
 }

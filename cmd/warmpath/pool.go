@@ -65,7 +65,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 		updates: make(chan rollout.Membership, 1),
 		known:   func() { p.setServing(true) },
 	}
-	one.router.SetRouters(p.config.Routers)
+	one.router.SetRouters(p.config.Routers, false)
 	one.router.SetZone(p.config.Zone)
 	if err := one.judge(); err != nil {
 		return nil, err
