@@ -124,8 +124,11 @@ func (p *program) setPolicies(c config.Config) {
 	for i, named := range c.Pools {
 		p.pools[i+1].router.SetPolicy(policy(named.RoutingConfig))
 	}
+	p.routers.Store(int64(c.Routers)) // which gossip adds to
 	for _, one := range p.pools {
-		one.router.SetRouters(c.Routers, false)
+		if p.gossip == nil {
+			one.router.SetRouters(c.Routers, false)
+		}
 		one.router.SetZone(c.Zone)
 	}
 }

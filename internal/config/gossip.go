@@ -48,16 +48,15 @@ func decodeGossipAddress(v strict.Value, dst *string) {
 	if !ok || s == "" {
 		return
 	}
+	*dst = s // also one that is refused: it is not missing
 	a, err := netip.ParseAddrPort(s)
 	if err != nil || a.Port() == 0 || a.Addr().Zone() != "" {
 		v.Reject(`is not ip:port (port 1..65535), nor ""`)
-		return
 	}
-	*dst = s
 }
 
-// hostName is a DNS name or an IPv4 address.
-var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
+// gossipHost is a DNS name or an IPv4 address.
+var gossipHost = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252})$`)
 
 func (g *Gossip) decodeJoin(v strict.Value) {
 	join := []string{}
@@ -73,7 +72,7 @@ func (g *Gossip) decodeJoin(v strict.Value) {
 		case i == maxJoin:
 			item.Reject("is one too many (want %d at most)", maxJoin)
 		case i > maxJoin:
-		case err != nil || portErr != nil || n == 0 || notIP != nil && !hostName.MatchString(host):
+		case err != nil || portErr != nil || n == 0 || notIP != nil && !gossipHost.MatchString(host):
 			item.Reject("is not the host:port of another warmpath's gossip (port 1..65535)")
 		case slices.Contains(join, s):
 			item.Reject("is in the list already")

@@ -26,7 +26,7 @@ const (
 func encode(m merge.Message, sent time.Duration) ([]byte, error) {
 	state := &gossipv1.State{
 		Version: version, Router: m.Router, Sequence: m.Sequence, SentMicros: uint64(sent.Microseconds()),
-		Endpoints: make([]*gossipv1.Endpoint, len(m.Endpoints)),
+		Endpoints: make([]*gossipv1.Endpoint, len(m.Endpoints)), Leaving: m.Leaving,
 	}
 	for i, e := range m.Endpoints {
 		state.Endpoints[i] = &gossipv1.Endpoint{
@@ -55,7 +55,7 @@ func decode(data []byte) (merge.Message, error) {
 	case state.Router == 0:
 		return merge.Message{}, fmt.Errorf("read a gossip message of %d bytes: router 0, want another number", len(data))
 	}
-	m := merge.Message{Router: state.Router, Sequence: state.Sequence, Endpoints: make([]merge.Endpoint, len(state.Endpoints))}
+	m := merge.Message{Router: state.Router, Sequence: state.Sequence, Leaving: state.Leaving, Endpoints: make([]merge.Endpoint, len(state.Endpoints))}
 	for i, e := range state.Endpoints {
 		m.Endpoints[i] = merge.Endpoint{
 			Key: e.Key, Outstanding: min(int64(e.Outstanding), merge.MaxOutstanding), Given: int64(min(e.GivenMicros, 1<<62)),

@@ -53,6 +53,10 @@ func (n *Node) apply() {
 	n.news, n.levels = merge.News{}, 0
 	speaking, all := n.peers.Speaking(now)
 	n.mu.Unlock()
+	if speaking != n.speaking {
+		n.options.Log.Info("gossip: other routers are heard", "now", speaking, "before", n.speaking)
+		n.speaking = speaking
+	}
 	n.options.Fleet.SetOthers(func(address string) int64 {
 		if key, is := n.teller.key(address); is {
 			return sum[key]
@@ -74,24 +78,28 @@ func (n *Node) apply() {
 
 // tell sends what there is to tell to every other router.
 func (n *Node) tell() {
-	others := n.list.Members()
 	for _, m := range n.teller.round(time.Since(n.began), n.options.Fleet) {
-		data, err := encode(m, time.Since(n.began))
-		if err != nil {
-			n.options.Observer.failed()
+		n.send(m)
+	}
+}
+
+// send sends a message to every other router.
+func (n *Node) send(m merge.Message) {
+	data, err := encode(m, time.Since(n.began))
+	if err != nil {
+		n.options.Observer.failed()
+		return
+	}
+	for _, to := range n.list.Members() {
+		if to.Name == routerName(n.options.Router) {
 			continue
 		}
-		for _, to := range others {
-			if to.Name == routerName(n.options.Router) {
-				continue
-			}
-			if err := n.list.SendBestEffort(to, data); err != nil {
-				n.options.Observer.failed()
-				n.options.Log.Debug("gossip: a message was not sent", "router", routerName(routerOf(to.Name)), "error", err)
-				continue
-			}
-			n.options.Observer.sent()
+		if err := n.list.SendBestEffort(to, data); err != nil {
+			n.options.Observer.failed()
+			n.options.Log.Debug("gossip: a message was not sent", "router", routerName(routerOf(to.Name)), "error", err)
+			continue
 		}
+		n.options.Observer.sent()
 	}
 }
 
@@ -128,14 +136,7 @@ func (e events) NotifyLeave(m *memberlist.Node) {
 	if m.Name == routerName(e.n.options.Router) {
 		return
 	}
-	left := m.State == memberlist.StateLeft
-	e.n.options.Log.Info("gossip: a router has gone", "router", routerName(routerOf(m.Name)), "address", m.Address(), "saidGoodbye", left)
-	if !left { // it may have been cut off, and be there
-		return
-	}
-	e.n.mu.Lock()
-	defer e.n.mu.Unlock()
-	e.n.peers.Leave(routerOf(m.Name))
+	e.n.options.Log.Info("gossip: a router has gone", "router", routerName(routerOf(m.Name)), "address", m.Address())
 }
 
 // NotifyUpdate implements memberlist.EventDelegate.

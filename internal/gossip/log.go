@@ -2,15 +2,11 @@ package gossip
 
 import (
 	"context"
-	"log"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 )
-
-// newLogger brings what memberlist prints into the program's log: as a warning what
-// it calls an error or a warning, a few a minute; the rest for those who debug.
-func newLogger(to *slog.Logger) *log.Logger { return log.New(&lines{to: to}, "", 0) }
 
 const (
 	// warnings a minute are logged as such. A wrong key gives hundreds.
@@ -19,12 +15,18 @@ const (
 	maxLine = 300
 )
 
-// lines is an io.Writer of memberlist's lines. log.Logger calls it one at a time.
+// lines brings what memberlist prints into the program's log: as a warning what it
+// calls an error or a warning, a few a minute; the rest for those who debug. It is an
+// io.Writer, which log.Logger calls one at a time.
 type lines struct {
 	to    *slog.Logger
 	since time.Time
 	n     int
+	ends  atomic.Bool
 }
+
+// hush ends the warnings: who ends need not be told that sockets are closed.
+func (l *lines) hush() { l.ends.Store(true) }
 
 // Write implements io.Writer.
 func (l *lines) Write(line []byte) (int, error) {
@@ -42,7 +44,7 @@ func (l *lines) level() slog.Level {
 	if now := time.Now(); l.since.IsZero() || now.Sub(l.since) > time.Minute {
 		l.since, l.n = now, 0
 	}
-	if l.n++; l.n > warnings {
+	if l.n++; l.n > warnings || l.ends.Load() {
 		return slog.LevelDebug
 	}
 	return slog.LevelWarn

@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"fmt"
+	"log"
 	"net/netip"
 	"strconv"
 	"sync"
@@ -36,6 +37,9 @@ type Node struct {
 	list    *memberlist.Memberlist
 	began   time.Time
 	teller  teller
+	// speaking is how many others were heard when that was last looked at.
+	speaking int
+	log      *lines
 
 	mu    sync.Mutex
 	peers *merge.Peers
@@ -47,7 +51,7 @@ type Node struct {
 
 // Start opens the sockets and takes part from now on. [Node.Run] tells and hears.
 func Start(o Options) (*Node, error) {
-	n := &Node{options: o, began: time.Now(), peers: merge.New(), teller: newTeller(o.Router)}
+	n := &Node{options: o, began: time.Now(), peers: merge.New(), teller: newTeller(o.Router), log: &lines{to: o.Log}}
 	config, err := n.config()
 	if err != nil {
 		return nil, err
@@ -85,7 +89,7 @@ func (n *Node) config() (*memberlist.Config, error) {
 	// The counts are as small compressed as they are.
 	c.EnableCompression = false
 	c.Delegate, c.Events = delegate{n}, events{n}
-	c.Logger = newLogger(o.Log)
+	c.Logger = log.New(n.log, "", 0)
 	c.Transport = o.transport
 	return c, nil
 }
@@ -124,6 +128,8 @@ func (n *Node) Run(ctx context.Context) error {
 
 // leave says goodbye and closes the sockets. That nobody hears it is no error.
 func (n *Node) leave() error {
+	n.log.hush()
+	n.send(n.teller.next(merge.Message{Leaving: true}))
 	_ = n.list.Leave(leaveTimeout)
 	return n.list.Shutdown()
 }

@@ -34,6 +34,10 @@ type Options struct {
 	// Replicas is the number of replicas; default 7. Replica describes them.
 	Replicas int
 	Replica  replica.Params
+	// Shared are replicas of another stack, which ends them; instead of Replicas.
+	Shared *replica.Fleet
+	// WithoutEnvoy starts none: requests come by another stack's.
+	WithoutEnvoy bool
 	// Config is the configuration to begin with.
 	Config Config
 	// Dir is where files are written; it must exist.
@@ -62,6 +66,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Replicas == 0 {
 		o.Replicas = 7
 	}
+	if o.Shared != nil {
+		o.Replicas = len(o.Shared.Addresses())
+	}
 	s := &Stack{options: o, config: o.Config}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -87,6 +94,9 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.StartWarmpath(ctx); err != nil {
 		return err
 	}
+	if s.options.WithoutEnvoy {
+		return s.AwaitRouting(ctx)
+	}
 	if err := s.StartEnvoy(ctx); err != nil {
 		return err
 	}
@@ -109,6 +119,9 @@ func (s *Stack) choosePorts() error {
 }
 
 func (s *Stack) startReplicas() (err error) {
+	if s.Replicas = s.options.Shared; s.Replicas != nil {
+		return nil
+	}
 	var hosts []string
 	for _, a := range replica.Addresses(netip.MustParseAddrPort("127.0.0.1:1"), s.options.Replicas) {
 		hosts = append(hosts, netip.MustParseAddrPort(a).Addr().String())
@@ -196,7 +209,7 @@ func (s *Stack) Close() error {
 			errs = append(errs, fmt.Errorf("%s: %w\n%s", p.name, err, p.Output()))
 		}
 	}
-	if s.Replicas != nil {
+	if s.Replicas != nil && s.options.Shared == nil {
 		errs = append(errs, s.Replicas.Close())
 	}
 	return errors.Join(errs...)

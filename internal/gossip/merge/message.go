@@ -49,6 +49,8 @@ type Message struct {
 	Endpoints []Endpoint
 	// Placements are some of the requests that it has sent to them.
 	Placements []Placement
+	// Leaving says that the sender ends.
+	Leaving bool
 }
 
 // Endpoint is one endpoint as its sender knows it.

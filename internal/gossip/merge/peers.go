@@ -67,6 +67,10 @@ func (p *Peers) Hear(now int64, m Message) (news News, ok bool) {
 	} else if m.Sequence <= from.sequence {
 		return News{}, false
 	}
+	if m.Leaving {
+		delete(p.peers, m.Router)
+		return News{}, true
+	}
 	from.heard, from.sequence = now, m.Sequence
 	for _, e := range m.Endpoints[:min(len(m.Endpoints), MaxEndpoints)] {
 		if _, is := p.members[e.Key]; !is {
@@ -120,9 +124,6 @@ func (p *Peers) room(now int64) bool {
 	}
 	return len(p.peers) < MaxPeers
 }
-
-// Leave forgets a router that has left or was found dead.
-func (p *Peers) Leave(router uint64) { delete(p.peers, router) }
 
 // Sum returns how many requests the others have outstanding at each endpoint, the
 // idle ones left out.

@@ -42,7 +42,9 @@ type State struct {
 	// At most 128. An endpoint that is not told of for 2.5 seconds counts as idle.
 	Endpoints []*Endpoint `protobuf:"bytes,5,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
 	// At most 1024 levels in all.
-	Placements    []*Placement `protobuf:"bytes,6,rep,name=placements,proto3" json:"placements,omitempty"`
+	Placements []*Placement `protobuf:"bytes,6,rep,name=placements,proto3" json:"placements,omitempty"`
+	// That this is the process's last message: what it had running counts no more.
+	Leaving       bool `protobuf:"varint,7,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -117,6 +119,13 @@ func (x *State) GetPlacements() []*Placement {
 		return x.Placements
 	}
 	return nil
+}
+
+func (x *State) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
 }
 
 // Endpoint is one model server.
@@ -245,7 +254,7 @@ var File_warmpath_gossip_v1_gossip_proto protoreflect.FileDescriptor
 
 const file_warmpath_gossip_v1_gossip_proto_rawDesc = "" +
 	"\n" +
-	"\x1fwarmpath/gossip/v1/gossip.proto\x12\x12warmpath.gossip.v1\"\xf1\x01\n" +
+	"\x1fwarmpath/gossip/v1/gossip.proto\x12\x12warmpath.gossip.v1\"\x8b\x02\n" +
 	"\x05State\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x16\n" +
 	"\x06router\x18\x02 \x01(\x06R\x06router\x12\x1a\n" +
@@ -255,7 +264,8 @@ const file_warmpath_gossip_v1_gossip_proto_rawDesc = "" +
 	"\tendpoints\x18\x05 \x03(\v2\x1c.warmpath.gossip.v1.EndpointR\tendpoints\x12=\n" +
 	"\n" +
 	"placements\x18\x06 \x03(\v2\x1d.warmpath.gossip.v1.PlacementR\n" +
-	"placements\"a\n" +
+	"placements\x12\x18\n" +
+	"\aleaving\x18\a \x01(\bR\aleaving\"a\n" +
 	"\bEndpoint\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x06R\x03key\x12 \n" +
 	"\voutstanding\x18\x02 \x01(\rR\voutstanding\x12!\n" +
