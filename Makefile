@@ -14,6 +14,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/warmpath
 GOFUMPT := .tools/gofumpt-$(GOFUMPT_VERSION)
 STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
+PROTOC_GEN_GO := .tools/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
 
 # The race detector needs cgo, and cgo a C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -67,18 +68,23 @@ test: python ## Run all tests, also those with a real Envoy and real clients (PK
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 25m -run '$(RUN)' $(PKG)
 
 .PHONY: check
-check: $(GOFUMPT) $(STATICCHECK) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
+check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
 	@tools/check-tree
+	go run -trimpath ./internal/protogen -plugin $(PROTOC_GEN_GO) -check
 	go mod tidy -diff
 	go mod verify
 
 .PHONY: fmt
 fmt: $(GOFUMPT) ## Format all Go files
 	$(GOFUMPT) -w .
+
+.PHONY: proto
+proto: $(PROTOC_GEN_GO) ## Write the Go code of the messages in proto anew
+	go run -trimpath ./internal/protogen -plugin $(PROTOC_GEN_GO)
 
 .PHONY: bench
 bench: build ## Measure in five minutes what routing costs: Envoy alone, a no-op, warmpath (ARGS=)
@@ -133,7 +139,7 @@ NEW ?= bin/new.txt
 ##@ Tools
 
 .PHONY: tools
-tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) ## Install everything that test and check need
+tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) $(PROTOC_GEN_GO) ## Install everything that test and check need
 
 .PHONY: python
 python: ## Make .tools/python, an environment with the clients that tests run
@@ -145,6 +151,9 @@ $(GOFUMPT):
 $(STATICCHECK):
 	@echo 'staticcheck takes about two minutes, once a machine' >&2
 	@tools/install-go honnef.co/go/tools/cmd/staticcheck $(STATICCHECK_VERSION) '$(CACHE)'
+
+$(PROTOC_GEN_GO):
+	@tools/install-go google.golang.org/protobuf/cmd/protoc-gen-go $(PROTOC_GEN_GO_VERSION) '$(CACHE)'
 
 $(BENCHSTAT):
 	@tools/install-go golang.org/x/perf/cmd/benchstat $(BENCHSTAT_VERSION) '$(CACHE)'

@@ -4,6 +4,9 @@ GOFUMPT_VERSION := v0.12.0
 STATICCHECK_VERSION := v0.8.2
 BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
 
+# Writes the Go code of the messages in proto; of the module's protobuf.
+PROTOC_GEN_GO_VERSION := v1.36.12
+
 # What the client tests need of Python is pinned in internal/testenv/pyclient/requirements.txt.
 PYTHON ?= python3
 

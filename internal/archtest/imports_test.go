@@ -66,6 +66,7 @@ var components = []component{
 	{"internal/otlpsink", support, nil},
 	{"internal/stack", support, nil},
 	{"internal/testenv", support, nil},
+	{"internal/protogen", support, nil},
 }
 
 // A pure package takes time, randomness and everything from outside as values,

@@ -27,11 +27,14 @@ func (r *Router) Share(on bool) {
 // be chosen, since it came, in ns.
 func (r *Router) Given(f func(address string, work int64)) {
 	t := r.Table()
+	work := make([]int64, len(t.candidates))
 	t.memory.Lock()
-	defer t.memory.Unlock()
 	for i := range t.candidates {
-		c := &t.candidates[i]
-		f(c.address, t.memory.Given(c.id))
+		work[i] = t.memory.Given(t.candidates[i].id)
+	}
+	t.memory.Unlock() // f may take its time
+	for i := range t.candidates {
+		f(t.candidates[i].address, work[i])
 	}
 }
 
