@@ -16,6 +16,7 @@ STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
 KAPI := .tools/kapi-$(KUBERNETES_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
 GREMLINS := .tools/gremlins-$(GREMLINS_VERSION)
+PROTOC_GEN_GO := .tools/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
 
 # The race detector needs cgo, and cgo a C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -79,19 +80,24 @@ test-kubernetes: $(KAPI) ## Test membership against a real API server; building 
 	  -exec '$(CURDIR)/tools/with-addresses' -run '$(if $(filter .,$(RUN)),TestKubernetes,$(RUN))' ./cmd/warmpath
 
 .PHONY: check
-check: $(GOFUMPT) $(STATICCHECK) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
+check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
 	go vet -tags kubernetes ./cmd/warmpath
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
 	@tools/check-tree
+	go run -trimpath ./internal/protogen -plugin $(PROTOC_GEN_GO) -check
 	go mod tidy -diff
 	go mod verify
 
 .PHONY: fmt
 fmt: $(GOFUMPT) ## Format all Go files
 	$(GOFUMPT) -w .
+
+.PHONY: proto
+proto: $(PROTOC_GEN_GO) ## Write the Go code of the messages in proto anew
+	go run -trimpath ./internal/protogen -plugin $(PROTOC_GEN_GO)
 
 .PHONY: bench
 bench: build ## Measure in five minutes what routing costs: Envoy alone, a no-op, warmpath (ARGS=)
@@ -165,7 +171,7 @@ NEW ?= bin/new.txt
 ##@ Tools
 
 .PHONY: tools
-tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) ## Install everything that test and check need
+tools: envoy python $(GOFUMPT) $(STATICCHECK) $(BENCHSTAT) $(PROTOC_GEN_GO) ## Install everything that test and check need
 
 .PHONY: python
 python: ## Make .tools/python, an environment with the clients that tests run
@@ -187,6 +193,9 @@ $(STATICCHECK):
 
 $(GREMLINS):
 	@tools/install-go github.com/go-gremlins/gremlins/cmd/gremlins $(GREMLINS_VERSION) '$(CACHE)'
+
+$(PROTOC_GEN_GO):
+	@tools/install-go google.golang.org/protobuf/cmd/protoc-gen-go $(PROTOC_GEN_GO_VERSION) '$(CACHE)'
 
 $(BENCHSTAT):
 	@tools/install-go golang.org/x/perf/cmd/benchstat $(BENCHSTAT_VERSION) '$(CACHE)'

@@ -8,6 +8,9 @@ GREMLINS_VERSION := v0.6.0
 # test/kapi has this version in its go.mod, and etcd's.
 KUBERNETES_VERSION := v1.37.2
 
+# Writes the Go code of the messages in proto; of the module's protobuf.
+PROTOC_GEN_GO_VERSION := v1.36.12
+
 # What the client tests need of Python is pinned in internal/testenv/pyclient/requirements.txt.
 PYTHON ?= python3
 

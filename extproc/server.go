@@ -159,3 +159,6 @@ func (s *Server) begin(ctx context.Context) *stream {
 		record:   Record{Context: ctx, Began: time.Now(), Generation: settings.Generation},
 	}
 }
+
+// Now is the time on the clock of [route.Request].Now.
+func (s *Server) Now() int64 { return int64(time.Since(s.began)) }

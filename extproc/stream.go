@@ -284,7 +284,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	if s.record.Scanned.IsZero() {
 		s.record.Scanned = time.Now()
 	}
-	request.Random, request.Now = s.server.random(), int64(time.Since(s.server.began))
+	request.Random, request.Now = s.server.random(), s.server.Now()
 	decision, slot := s.pool.Router.Table().PickBy(s.policy, request)
 	s.record.Decision, s.slot, s.stage = decision, slot, decided
 	if decision.Chosen != "" {

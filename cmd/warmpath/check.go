@@ -70,6 +70,10 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 	if _, recordingErr := recordingSetup(c.Recording, path); recordingErr != nil {
 		err = errors.Join(err, fmt.Errorf("%s: %w", path, recordingErr))
 	}
+	heard, gossipErr := checkGossip(c.Gossip, path)
+	if warnings = append(warnings, heard...); gossipErr != nil {
+		err = errors.Join(err, fmt.Errorf("%s: %w", path, gossipErr))
+	}
 	if err != nil {
 		return "", warnings, err
 	}

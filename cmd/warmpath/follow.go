@@ -125,8 +125,11 @@ func (p *program) setPolicies(c config.Config) {
 		p.pools[i].router.SetPolicy(policy(pool.RoutingConfig))
 		p.pools[i].router.SetAdapters(adapterRules(pool.Adapters))
 	}
+	p.routers.Store(int64(c.Routers)) // which gossip adds to
 	for _, one := range p.pools {
-		one.router.SetRouters(c.Routers)
+		if p.gossip == nil {
+			one.router.SetRouters(c.Routers, false)
+		}
 		one.router.SetZone(c.Zone)
 	}
 }

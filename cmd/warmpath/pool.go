@@ -71,7 +71,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 		members: latest{updates: make(chan rollout.Membership, 1)},
 		known:   func() { p.setServing(true) },
 	}
-	one.router.SetRouters(p.config.Routers)
+	one.router.SetRouters(p.config.Routers, false)
 	one.router.SetZone(p.config.Zone)
 	one.router.SetAdapters(adapterRules(c.Adapters))
 	one.list()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/health"
+	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/rollout"
 	"github.com/warmpath/warmpath/xds"
 )
@@ -72,14 +73,16 @@ type membershipValue struct {
 }
 
 type endpointStatus struct {
-	Address     string   `json:"address"`
-	State       string   `json:"state"` // "gone" once it has left the membership
-	Weight      uint32   `json:"weight,omitempty"`
-	Zone        string   `json:"zone,omitempty"`
-	Priority    uint8    `json:"priority,omitempty"`
-	Instance    string   `json:"instance,omitempty"`
-	Outstanding int64    `json:"outstanding"`
-	Adapters    []string `json:"adapters,omitempty"`
+	Address     string `json:"address"`
+	State       string `json:"state"` // "gone" once it has left the membership
+	Weight      uint32 `json:"weight,omitempty"`
+	Zone        string `json:"zone,omitempty"`
+	Priority    uint8  `json:"priority,omitempty"`
+	Instance    string `json:"instance,omitempty"`
+	Outstanding int64  `json:"outstanding"`
+	// Others is what other routers have there, as they told.
+	Others   int64    `json:"others,omitempty"`
+	Adapters []string `json:"adapters,omitempty"`
 	// Health is what probes and requests say, Cause why, Share the part of its
 	// weight that it has, below 1 in the slow start.
 	Health string  `json:"health,omitempty"`
@@ -113,13 +116,13 @@ func (o *pool) value() poolValue {
 // and drain. The status is locked.
 func (o *pool) endpoints() []endpointStatus {
 	listed, inUse := o.status.source.Set, o.router.Membership()
-	counts := make(map[string]int64)
+	counts := make(map[string]load.Count)
 	for _, c := range o.router.Loads().Snapshot() {
-		counts[c.Address] = c.Outstanding
+		counts[c.Address] = c
 	}
 	list := make([]endpointStatus, 0, listed.Len())
 	for _, e := range listed.Endpoints() {
-		v := endpointStatus{Address: e.Address, State: e.State.String(), Weight: e.Weight, Zone: e.Zone, Priority: e.Priority, Instance: e.Instance, Outstanding: counts[e.Address]}
+		v := endpointStatus{Address: e.Address, State: e.State.String(), Weight: e.Weight, Zone: e.Zone, Priority: e.Priority, Instance: e.Instance, Outstanding: counts[e.Address].Outstanding, Others: counts[e.Address].Others}
 		if i, ok := inUse.Index(e.Address); ok {
 			v.State, v.Adapters = inUse.At(i).State.String(), inUse.At(i).Adapters.All()
 		}
@@ -130,7 +133,7 @@ func (o *pool) endpoints() []endpointStatus {
 	}
 	for _, e := range inUse.Endpoints() {
 		if _, ok := listed.Index(e.Address); !ok {
-			list = append(list, endpointStatus{Address: e.Address, State: e.State.String(), Outstanding: counts[e.Address]})
+			list = append(list, endpointStatus{Address: e.Address, State: e.State.String(), Outstanding: counts[e.Address].Outstanding, Others: counts[e.Address].Others})
 		}
 	}
 	return list

@@ -73,6 +73,8 @@ type replay struct {
 	engine   engine.Params
 	seed     uint64
 	progress io.Writer
+	// gossip is how often routers tell each other of their loads, 0 for never.
+	gossip time.Duration
 }
 
 // open reads the trace. The options have been checked.
@@ -101,7 +103,7 @@ func (r *replay) run(name string, maker sim.Maker, replicas, routers int, speed 
 	}
 	told := time.Now()
 	return sim.Run(sim.Config{
-		Jobs: r.jobs, Replicas: fleet, Routers: routers, Policy: maker, Speed: speed, Seed: r.seed,
+		Jobs: r.jobs, Replicas: fleet, Routers: routers, Policy: maker, Speed: speed, Seed: r.seed, Gossip: r.gossip,
 		Progress: func(done, of int) {
 			if time.Since(told) > 2*time.Second {
 				told = time.Now()

@@ -12,6 +12,7 @@ import (
 	"net"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -22,6 +23,7 @@ import (
 	"github.com/warmpath/warmpath/internal/certificate"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
+	"github.com/warmpath/warmpath/internal/gossip"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/recording"
 	"github.com/warmpath/warmpath/internal/telemetry"
@@ -75,6 +77,10 @@ type program struct {
 	xds     *xds.Server // nil without a control plane
 	health  *health.Server
 	status  *status
+	// gossip is nil when nothing is told to other routers; routers is how many the
+	// configuration says there are.
+	gossip  *gossip.Node
+	routers atomic.Int64
 	// recorder is nil when nothing is recorded.
 	recorder *recording.Recorder
 
@@ -93,6 +99,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	}
 	p := &program{path: path, data: data, config: c, level: new(slog.LevelVar)}
 	p.level.Set(logLevel(c.Log.Level))
+	p.routers.Store(int64(c.Routers))
 	p.log = telemetry.NewLogger(stderr, string(c.Log.Format), p.level)
 	p.loads = load.NewTracker()
 	p.metrics = telemetry.NewMetrics(p.loads)
@@ -127,7 +134,14 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	if err := p.openCertificates(); err != nil {
 		return nil, err
 	}
-	return p, p.listen(ctx)
+	if err := p.listen(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.startGossip(); err != nil {
+		p.closeListeners()
+		return nil, err
+	}
+	return p, nil
 }
 
 func (p *program) observer(ctx context.Context) (extproc.Observer, error) {
@@ -207,6 +221,9 @@ func (p *program) run(ctx context.Context) error {
 		p.audit(ctx)
 		return nil
 	})
+	if p.gossip != nil {
+		work.Go(func() error { return p.gossip.Run(ctx) })
+	}
 	p.followCertificates(ctx, work)
 	p.serveExtProc(ctx, work)
 	p.serveXDS(ctx, work)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/warmpath/warmpath/internal/sim"
 	"github.com/warmpath/warmpath/internal/trace"
@@ -26,6 +27,7 @@ type simulateOptions struct {
 	replayOptions
 	policies, routers string
 	threshold         int
+	gossip            time.Duration
 }
 
 func simulate(args []string, stdout, stderr io.Writer) error {
@@ -34,7 +36,8 @@ func simulate(args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	o.define(flags)
 	flags.StringVar(&o.policies, "policy", "auto,prefix:4096,least_outstanding,random", "comma-separated `policies`")
-	flags.StringVar(&o.routers, "routers", "1", "`numbers` of routers that do not know of each other, comma-separated, 1..100")
+	flags.StringVar(&o.routers, "routers", "1", "`numbers` of routers, which do not know of each other without --gossip, comma-separated, 1..100")
+	flags.DurationVar(&o.gossip, "gossip", 0, "`interval` at which the routers tell each other of their loads, as with gossip.listen (50ms); 0 for never")
 	flags.IntVar(&o.threshold, "concurrency-threshold", 0, "`requests` outstanding at a replica at most, by warmpath's policies; 0 is auto")
 	flags.Usage = func() {
 		_, _ = io.WriteString(stderr, simulateUsage)
@@ -73,6 +76,9 @@ func (o simulateOptions) check() (s simulation, err error) {
 	if o.threshold < 0 || o.threshold > 1024 {
 		return s, fmt.Errorf("--concurrency-threshold %d: want 1..1024, or 0 for auto", o.threshold)
 	}
+	if o.gossip < 0 || o.gossip > time.Minute {
+		return s, fmt.Errorf("--gossip %s: want 0..1m", o.gossip)
+	}
 	preset, err := o.engine()
 	if err != nil {
 		return s, err
@@ -104,6 +110,7 @@ func (o simulateOptions) run(progress io.Writer) (*simulated, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
+	r.gossip = o.gossip
 	results := &simulated{
 		Trace: r.trace.Name, Format: o.format, Requests: len(r.jobs), Replicas: o.replicas, CacheTokens: r.engine.KVTokens,
 		Model: o.model, Speed: o.speed, Seed: o.seed, Notes: r.trace.Notes,

@@ -44,6 +44,8 @@ type statusValue struct {
 	// What follows is of the default pool, and Pools are the others.
 	poolValue
 	Pools []poolValue `json:"pools,omitempty"`
+	// Peers are the other routers, with gossip.
+	Peers []peerStatus `json:"peers,omitempty"`
 }
 
 type configValue struct {
@@ -66,7 +68,7 @@ func (s *status) value() any {
 	v := statusValue{
 		Version:   version(),
 		Config:    configValue{Generation: s.generation, Error: text(s.configError), policyValue: policyOf(first.router)},
-		poolValue: first.value(),
+		poolValue: first.value(), Peers: s.p.peers(),
 	}
 	for _, one := range s.p.pools[1:] {
 		named := one.value()

@@ -48,11 +48,14 @@ type Memory struct {
 
 	ids  map[string]ID
 	busy []int64 // by ID, that of none included: when its prefills will have ended, in ns
+	// given is the work that each was given here, in ns.
+	given  []int64
+	placed placed
 }
 
 // New returns an empty memory.
 func New() *Memory {
-	m := &Memory{ids: make(map[string]ID), busy: make([]int64, 1)}
+	m := &Memory{ids: make(map[string]ID), busy: make([]int64, 1), given: make([]int64, 1)}
 	m.Resize(1)
 	return m
 }
@@ -99,11 +102,11 @@ func (m *Memory) ID(address string) ID {
 	if len(m.busy) > math.MaxUint16 { // after 65,535 addresses all is forgotten
 		clear(m.sets)
 		clear(m.ids)
-		m.busy = m.busy[:1]
+		m.busy, m.given = m.busy[:1], m.given[:1]
 	}
 	id := ID(len(m.busy))
 	m.ids[address] = id
-	m.busy = append(m.busy, 0)
+	m.busy, m.given = append(m.busy, 0), append(m.given, 0)
 	return id
 }
 
@@ -218,5 +221,6 @@ func (m *Memory) Wait(id ID, now int64) int64 {
 func (m *Memory) Give(id ID, now, work int64) {
 	if int(id) < len(m.busy) {
 		m.busy[id] = max(m.busy[id], now) + work
+		m.given[id] += work
 	}
 }

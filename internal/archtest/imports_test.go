@@ -36,6 +36,7 @@ var components = []component{
 	{"internal/load", pure, nil},
 	{"internal/route", pure, nil},
 	{"internal/health", pure, nil},
+	{"internal/gossip/merge", pure, nil},
 	{"bench/replica/engine", pure, nil},
 	{"internal/sim", pure, nil},
 	{"internal/advice", pure, nil},
@@ -46,6 +47,8 @@ var components = []component{
 	{"internal/admin", adapter, nil},
 	{"internal/certificate", adapter, map[string]string{"internal/config": "certificate files are watched as the configuration is, by the same code"}},
 	{"internal/config", adapter, nil},
+	{"internal/gossip", adapter, map[string]string{"proto": "it sends the messages that are defined there"}},
+	{"proto", adapter, nil},
 	{"internal/listen", adapter, nil},
 	{"internal/health/prober", adapter, nil},
 	{"internal/modelserver", adapter, nil},
@@ -65,6 +68,7 @@ var components = []component{
 	{"internal/otlpsink", support, nil},
 	{"internal/stack", support, nil},
 	{"internal/testenv", support, nil},
+	{"internal/protogen", support, nil},
 }
 
 // A pure package takes time, randomness and everything from outside as values,

@@ -30,6 +30,8 @@ type Config struct {
 	// Routers is how many warmpath processes, this one included, route to the same
 	// endpoints without knowing of each other's requests, 1 to MaxRouters.
 	Routers int `yaml:"routers"`
+	// Gossip lets them know of each other's.
+	Gossip Gossip `yaml:"gossip"`
 	// Zone is where this process is: endpoints there are preferred; empty when the
 	// zones do not matter.
 	Zone      string        `yaml:"zone"`
@@ -228,6 +230,7 @@ func Default() Config {
 		Pool:      defaultPool(),
 		Component: Component{Header: "x-amzn-sagemaker-inference-component"},
 		Routers:   1,
+		Gossip:    Gossip{Join: []string{}},
 		Tenant:    Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
 		Limits:    Limits{RequestBodyBytes: 4 << 20, TotalBodyBytes: 256 << 20, Requests: 50_000, InflateBytes: 4 << 20},
 		Retry:     Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},

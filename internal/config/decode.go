@@ -37,6 +37,7 @@ func (c *Config) decode(root strict.Value) {
 		strict.Field{Name: "component", Decode: c.Component.decode},
 		strict.Field{Name: "policies", Decode: c.decodePolicies},
 		strict.Field{Name: "routers", Decode: strict.Int(&c.Routers, 1, MaxRouters)},
+		strict.Field{Name: "gossip", Decode: c.Gossip.decode},
 		strict.Field{Name: "zone", Decode: func(v strict.Value) { decodePlace(v, "a zone", &c.Zone) }},
 		strict.Field{Name: "tenant", Decode: c.Tenant.decode},
 		strict.Field{Name: "limits", Decode: c.Limits.decode},
@@ -48,6 +49,7 @@ func (c *Config) decode(root strict.Value) {
 	if c.Limits.TotalBodyBytes < c.Limits.RequestBodyBytes {
 		root.Report("limits.totalBodyBytes", "%d is below requestBodyBytes, %d", c.Limits.TotalBodyBytes, c.Limits.RequestBodyBytes)
 	}
+	c.Gossip.check(root, c.Listen)
 	if isMapping && !hasMembership && len(c.Pools) == 0 {
 		root.Report("membership", noSource)
 	}

@@ -74,6 +74,7 @@ func drawConfig(t *rapid.T) Config {
 	}
 	c.Zone = rapid.SampledFrom([]string{"", "eu-1a"}).Draw(t, "own zone")
 	c.Component.Header = rapid.SampledFrom([]string{"y-component", "x-amzn-sagemaker-inference-component"}).Draw(t, "component header")
+	c.Gossip = drawGossip(t)
 	c.Recording = Recording{
 		Folder:      rapid.SampledFrom([]string{"", "recordings", "/var/lib/warmpath"}).Draw(t, "folder"),
 		SampleRatio: rapid.Float64Range(0, 1).Draw(t, "sample"),
@@ -125,6 +126,18 @@ func drawKubernetes(t *rapid.T) Kubernetes {
 		APIServer:   rapid.SampledFrom([]string{"", "https://10.0.0.1:6443", "https://[::1]/k8s/c-1"}).Draw(t, "api server"),
 		TokenFile:   rapid.SampledFrom([]string{"", "token"}).Draw(t, "token"),
 		CAFile:      rapid.SampledFrom([]string{"", "/ca.crt"}).Draw(t, "authorities"),
+	}
+}
+
+func drawGossip(t *rapid.T) Gossip {
+	if rapid.Bool().Draw(t, "no gossip") {
+		return Gossip{Join: []string{}}
+	}
+	return Gossip{
+		Listen:    rapid.SampledFrom([]string{"10.0.0.7:65000", "[::]:65001"}).Draw(t, "gossip"),
+		Advertise: rapid.SampledFrom([]string{"", "192.0.2.1:1", "[fd00::1]:65535"}).Draw(t, "advertise"),
+		Join:      rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a:1", "warmpath.llm.svc:9005", "[fd00::2]:9005", "10.0.0.8:9005"}), 0, 3, rapid.ID).Draw(t, "join"),
+		KeyFile:   rapid.SampledFrom([]string{"", "gossip.key"}).Draw(t, "key file"),
 	}
 }
 

@@ -102,6 +102,8 @@ func (t *Tracker) named(address string) bool {
 type Count struct {
 	Address     string
 	Outstanding int64
+	// Others is what other routers have there.
+	Others int64
 }
 
 // Snapshot returns the load of every endpoint known, in address order.
@@ -110,7 +112,7 @@ func (t *Tracker) Snapshot() []Count {
 	defer t.mu.Unlock()
 	counts := make([]Count, 0, len(t.counters))
 	for address, e := range t.counters {
-		counts = append(counts, Count{address, e.counter.Outstanding()})
+		counts = append(counts, Count{address, e.counter.Outstanding(), e.counter.others.Load()})
 	}
 	slices.SortFunc(counts, func(a, b Count) int {
 		if a.Address < b.Address {

@@ -45,7 +45,8 @@ const (
 	// strayAlone and strayTogether are what it costs to leave the homes for an
 	// endpoint that is not warm, in prefills of the whole prompt. Routers that do
 	// not know of each other's choices have to stay with the homes, which they agree
-	// on; one alone finds again what it placed elsewhere.
+	// on; one alone finds again what it placed elsewhere. Those who tell each other
+	// (straySharing) do so a little later.
 	strayAlone, strayTogether = 0.14, 6
 )
 
@@ -369,6 +370,7 @@ func (a *auto) remember(i, n int, now int64) {
 	for _, key := range a.s.levels[:n] {
 		a.m.Remember(key, c.id)
 	}
+	a.m.Place(c.id, a.unserved(i, n))
 }
 
 // looseBounds is bounds for decisions by cost. A fixed threshold is the same.

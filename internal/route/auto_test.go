@@ -142,7 +142,7 @@ func TestRoutersAgree(t *testing.T) {
 	var routers []*world
 	for range 4 {
 		w := newWorld(8, AutoConcurrencyThreshold)
-		w.router.SetRouters(4)
+		w.router.SetRouters(4, false)
 		routers = append(routers, w)
 	}
 	homes, same, all := make(map[string]string), 0, 0

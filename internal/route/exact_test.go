@@ -278,10 +278,10 @@ func TestRouterKeepsTheRest(t *testing.T) {
 	r := NewRouter(prefixAware(3))
 	r.SetMembership(setOf(endpoints(3)...))
 	table := r.Table()
-	if r.SetRouters(1); r.Table() != table {
+	if r.SetRouters(1, false); r.Table() != table {
 		t.Error("one router, as before: a new table")
 	}
-	if r.SetRouters(2); r.Table() == table || r.Table().stray != strayTogether || table.stray != strayAlone {
+	if r.SetRouters(2, false); r.Table() == table || r.Table().stray != strayTogether || table.stray != strayAlone {
 		t.Errorf("two routers: stray %v, before %v", r.Table().stray, table.stray)
 	}
 	r.SetPolicy(Policy{Strategy: Random})

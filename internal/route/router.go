@@ -80,14 +80,15 @@ func (r *Router) Membership() fleet.Set {
 }
 
 // SetRouters tells how many routers, this one included, send requests to the
-// members without knowing of each other's.
-func (r *Router) SetRouters(n int) {
+// members, and whether they tell each other of these (see [Router.Given] and
+// [Router.Placed]).
+func (r *Router) SetRouters(n int, sharing bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.around.routers == n {
+	if r.around.routers == n && r.around.sharing == sharing {
 		return
 	}
-	r.around.routers = n
+	r.around.routers, r.around.sharing = n, sharing
 	r.publish()
 }
 

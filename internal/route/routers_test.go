@@ -14,7 +14,7 @@ func fleetOf(routers, endpoints int) []*world {
 	list := make([]*world, routers)
 	for i := range list {
 		list[i] = newWorld(endpoints, AutoConcurrencyThreshold)
-		list[i].router.SetRouters(routers)
+		list[i].router.SetRouters(routers, false)
 	}
 	return list
 }
@@ -58,7 +58,7 @@ func TestYoungRoutersSpread(t *testing.T) {
 	counts := make(map[string]int)
 	for r := range 40 {
 		w := newWorld(16, AutoConcurrencyThreshold)
-		w.router.SetRouters(40)
+		w.router.SetRouters(40, false)
 		for i := range 24 {
 			d := w.send(prompt("system", 4, fmt.Sprint("document", r*24+i), 20))
 			if i >= 6 {
@@ -76,7 +76,7 @@ func TestYoungRoutersSpread(t *testing.T) {
 func TestSeveralRoutersStayAtHome(t *testing.T) {
 	for routers, want := range map[int]bool{1: false, 2: true} {
 		w := newWorld(4, AutoConcurrencyThreshold)
-		w.router.SetRouters(routers)
+		w.router.SetRouters(routers, false)
 		away := false
 		for i := range 40 { // one conversation after another has the same home
 			levels := prompt("talk", 60, fmt.Sprint(i), 60)

@@ -65,8 +65,10 @@ func NewTable(set fleet.Set, policy Policy, tracker *load.Tracker) *Table {
 
 // surroundings are where a router stands.
 type surroundings struct {
-	// routers is how many send requests to the members.
+	// routers is how many send requests to the members, sharing whether they tell
+	// each other.
 	routers int
+	sharing bool
 	// zone is the router's own; empty when it does not matter.
 	zone string
 	// adapters are the rules for them, and grown the sets that are larger.
@@ -77,7 +79,10 @@ type surroundings struct {
 // newTable is NewTable with the memory of the tables before it.
 func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, s surroundings) *Table {
 	t := &Table{policy: policy, membership: set.Version(), memory: m, stray: strayAlone}
-	if s.routers > 1 {
+	switch {
+	case s.routers > 1 && s.sharing:
+		t.stray = straySharing
+	case s.routers > 1:
 		t.stray = strayTogether
 	}
 	state, priority := mostEligible(set)

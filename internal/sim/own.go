@@ -1,9 +1,12 @@
 package sim
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/gossip/merge"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/route"
 )
@@ -15,6 +18,8 @@ type own struct {
 	tokens int // of a fixed prefix length
 	byName map[string]int
 	slots  map[*Job]*load.Reservation
+	peers  *merge.Peers
+	byKey  map[uint64]string
 }
 
 // NewOwn routes as warmpath does.
@@ -22,9 +27,9 @@ func NewOwn(policy route.Policy) Maker {
 	return func(_, routers int) Policy {
 		p := &own{
 			router: route.NewRouter(policy), policy: policy, tokens: policy.PrefixLength / 4,
-			byName: make(map[string]int), slots: make(map[*Job]*load.Reservation),
+			byName: make(map[string]int), slots: make(map[*Job]*load.Reservation), peers: merge.New(),
 		}
-		p.router.SetRouters(routers)
+		p.router.SetRouters(routers, false)
 		return p
 	}
 }
@@ -36,6 +41,11 @@ func (p *own) Members(_ time.Duration, members []Member) {
 		endpoints[i] = fleet.Endpoint{Address: m.Address, Weight: uint32(m.Weight)}
 		p.byName[endpoints[i].Address] = m.Replica
 	}
+	p.byKey = make(map[uint64]string)
+	for _, e := range endpoints {
+		p.byKey[merge.Key(e.Address)] = e.Address
+	}
+	p.peers.SetMembers(slices.Collect(maps.Keys(p.byKey)))
 	set, _ := fleet.NewSet(endpoints)
 	p.router.SetMembership(set)
 }
@@ -65,4 +75,39 @@ func (p *own) First(time.Duration, int, *Job, time.Duration) {}
 func (p *own) Done(_ time.Duration, _ int, j *Job) {
 	p.slots[j].Release()
 	delete(p.slots, j)
+}
+
+// Begin implements Sharer.
+func (p *own) Begin(routers int) {
+	p.router.SetRouters(routers, true)
+	p.router.Share(true)
+}
+
+// Share implements Sharer.
+func (p *own) Share() (list []merge.Endpoint, placements []merge.Placement) {
+	p.router.Given(func(address string, work int64) {
+		c, _ := p.router.Loads().Lookup(address)
+		list = append(list, merge.Endpoint{Key: merge.Key(address), Outstanding: c.Outstanding(), Given: work / 1000})
+	})
+	p.router.Placed(func(address string, levels []uint64) {
+		placements = append(placements, merge.Placement{Key: merge.Key(address), Levels: slices.Clone(levels)})
+	})
+	return list, placements
+}
+
+// Hear implements Sharer.
+func (p *own) Hear(now time.Duration, m merge.Message) {
+	news, _ := p.peers.Hear(int64(now), m)
+	for _, g := range news.Given {
+		p.router.GiveElsewhere(p.byKey[g.Key], int64(now), g.Work*1000)
+	}
+	for _, x := range news.Placements {
+		p.router.PlaceElsewhere(p.byKey[x.Key], x.Levels)
+	}
+}
+
+// Heard implements Sharer.
+func (p *own) Heard(now time.Duration) {
+	sum := p.peers.Sum(int64(now))
+	p.router.Loads().SetOthers(func(address string) int64 { return sum[merge.Key(address)] })
 }

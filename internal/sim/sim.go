@@ -27,6 +27,8 @@ type Config struct {
 	Seed uint64
 	// Window is the length of the Result's windows; 0 for none.
 	Window time.Duration
+	// Gossip is how often routers tell each other of their loads; 0 for never.
+	Gossip time.Duration
 	// Progress, if set, is told of every thousandth request.
 	Progress func(done, of int)
 }
@@ -51,12 +53,14 @@ type run struct {
 	result   Result
 	left     int
 	homes    map[uint64]int
+	gossip   gossip
 }
 
 // Run simulates until every job is done.
 func Run(c Config) (Result, error) {
 	r := &run{
 		config: c, random: rand.New(rand.NewPCG(c.Seed, 0x5eed)), left: len(c.Jobs), homes: make(map[uint64]int),
+		gossip: gossip{interval: c.Gossip},
 		events: slices.SortedStableFunc(slices.Values(c.Events), func(a, b Event) int { return int(a.At - b.At) }),
 	}
 	if r.config.Routers < 1 {
@@ -73,6 +77,7 @@ func Run(c Config) (Result, error) {
 	for i := range r.config.Routers {
 		r.policies = append(r.policies, c.Policy(i, r.config.Routers))
 	}
+	r.gossip.begin(r.policies)
 	r.members()
 	for i := 0; i < c.Clients && r.next < len(c.Jobs); i++ {
 		if err := r.arrive(i); err != nil {
@@ -138,6 +143,7 @@ func (r *run) step() error {
 	if at == never {
 		return fmt.Errorf("simulate: %d jobs are left and nothing happens", r.left)
 	}
+	r.gossip.rounds(at, r.policies)
 	r.now = at
 	switch what {
 	case -1:

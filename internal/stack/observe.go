@@ -26,6 +26,12 @@ type Status struct {
 	} `json:"config"`
 	Membership MembershipStatus `json:"membership"`
 	Endpoints  []EndpointStatus `json:"endpoints"`
+	// Peers are the other routers that have told of their counts.
+	Peers []struct {
+		Router      string `json:"router"`
+		Silent      bool   `json:"silent"`
+		Outstanding int64  `json:"outstanding"`
+	} `json:"peers"`
 	// Pools are those beside the default one.
 	Pools []struct {
 		Name       string           `json:"name"`
@@ -48,6 +54,7 @@ type EndpointStatus struct {
 	Health      string   `json:"health"`
 	Adapters    []string `json:"adapters"`
 	Outstanding int64    `json:"outstanding"`
+	Others      int64    `json:"others"`
 }
 
 // Outstanding returns warmpath's count for each endpoint, without the idle ones.

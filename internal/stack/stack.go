@@ -40,6 +40,10 @@ type Options struct {
 	// Membership makes the source that has the replicas, and returns its field of
 	// the section membership; nil is the watched file.
 	Membership func(addresses []string) (field string, err error)
+	// Shared are replicas of another stack, which ends them; instead of Replicas.
+	Shared *replica.Fleet
+	// WithoutEnvoy starts none: requests come by another stack's.
+	WithoutEnvoy bool
 	// Config is the configuration to begin with.
 	Config Config
 	// Started is called when warmpath has been started, before requests are routed.
@@ -75,6 +79,9 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if !o.ReplicaHost.IsValid() {
 		o.ReplicaHost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
+	if o.Shared != nil {
+		o.Replicas = len(o.Shared.Addresses())
+	}
 	s := &Stack{options: o, config: o.Config}
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -104,6 +111,9 @@ func (s *Stack) start(ctx context.Context) error {
 		if err := s.options.Started(ctx, s); err != nil {
 			return err
 		}
+	}
+	if s.options.WithoutEnvoy {
+		return s.AwaitRouting(ctx)
 	}
 	if err := s.StartEnvoy(ctx); err != nil {
 		return err
@@ -138,6 +148,9 @@ func (s *Stack) choosePorts() error {
 }
 
 func (s *Stack) startReplicas() (err error) {
+	if s.Replicas = s.options.Shared; s.Replicas != nil {
+		return nil
+	}
 	var hosts []string
 	for _, a := range replica.Addresses(netip.AddrPortFrom(s.options.ReplicaHost, 1), s.options.Replicas) {
 		hosts = append(hosts, netip.MustParseAddrPort(a).Addr().String())
@@ -225,7 +238,7 @@ func (s *Stack) Close() error {
 			errs = append(errs, fmt.Errorf("%s: %w\n%s", p.name, err, p.Output()))
 		}
 	}
-	if s.Replicas != nil {
+	if s.Replicas != nil && s.options.Shared == nil {
 		errs = append(errs, s.Replicas.Close())
 	}
 	return errors.Join(errs...)

@@ -46,6 +46,7 @@ type Metrics struct {
 	// should have been and were not, by reason.
 	Recorded   prometheus.Counter
 	Unrecorded *prometheus.CounterVec
+	Gossip     Gossip
 	// Leaked counts slots that no request holds any more and nobody gave back.
 	Leaked prometheus.Counter
 }
@@ -56,6 +57,7 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m.registerRequests()
 	m.registerFleet()
 	m.registerTLS()
+	m.registerGossip()
 	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
 	m.Leaked = m.counter("warmpath_leaked_total", "Slots of endpoints that no request holds any more.")
 	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")
