@@ -21,6 +21,7 @@ func (o *pool) follow(ctx context.Context) error {
 		}
 		if u.Err != nil {
 			o.log.Error("membership not taken over", "error", u.Err)
+			o.changed()
 			return
 		}
 		for _, problem := range u.Problems {
@@ -41,7 +42,7 @@ func (o *pool) follow(ctx context.Context) error {
 		if o.lister != nil {
 			o.lister.SetMembers(u.Set)
 		}
-		o.known()
+		o.changed()
 	}))
 }
 
@@ -52,6 +53,7 @@ func (o *pool) newRollout() *rollout.Rollout {
 	}
 	return rollout.New(rollout.Options{DrainTimeout: o.config.Membership.DrainTimeout}, envoy, members{o}, func(s rollout.Status) {
 		o.status.rolledOut(s)
+		o.changed()
 		o.metrics.Leaving.Set(float64(len(s.Draining)))
 		o.metrics.Unacknowledged.Set(0)
 		if s.Err != nil {
