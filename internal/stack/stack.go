@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -34,6 +33,12 @@ type Options struct {
 	// Replicas is the number of replicas; default 7. Replica describes them.
 	Replicas int
 	Replica  replica.Params
+	// Shared are replicas of another stack, which ends them; instead of Replicas.
+	Shared *replica.Fleet
+	// WithoutEnvoy starts none: requests come by another stack's.
+	WithoutEnvoy bool
+	// HotRestart lets a new Envoy take over from one that runs: see [Stack.StartEnvoy].
+	HotRestart bool
 	// ReplicaHost is the address of the first replica, which the others follow;
 	// default 127.0.0.1.
 	ReplicaHost netip.Addr
@@ -60,6 +65,7 @@ type Stack struct {
 	ports   ports
 	// membership is the field of the source.
 	membership string
+	epoch      int // of hot restarts
 }
 
 type ports struct{ listener, envoyAdmin, extProc, xds, admin string }
@@ -69,6 +75,9 @@ type ports struct{ listener, envoyAdmin, extProc, xds, admin string }
 func Start(ctx context.Context, o Options) (*Stack, error) {
 	if o.Replicas == 0 {
 		o.Replicas = 7
+	}
+	if o.Shared != nil {
+		o.Replicas = len(o.Shared.Addresses())
 	}
 	if !o.ReplicaHost.IsValid() {
 		o.ReplicaHost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
@@ -98,6 +107,9 @@ func (s *Stack) start(ctx context.Context) error {
 	if err := s.StartWarmpath(ctx); err != nil {
 		return err
 	}
+	if s.options.WithoutEnvoy {
+		return s.AwaitRouting(ctx)
+	}
 	if err := s.StartEnvoy(ctx); err != nil {
 		return err
 	}
@@ -118,8 +130,15 @@ func (s *Stack) makeMembership() (err error) {
 // choosePorts takes an address of the loopback network for the stack alone: what
 // is stopped and started again finds its ports free, whatever starts meanwhile.
 func (s *Stack) choosePorts() error {
+	return s.takePorts(&s.ports.listener, &s.ports.envoyAdmin, &s.ports.extProc, &s.ports.xds, &s.ports.admin)
+}
+
+// chooseEnvoyPorts takes others for one more Envoy.
+func (s *Stack) chooseEnvoyPorts() error { return s.takePorts(&s.ports.listener, &s.ports.envoyAdmin) }
+
+func (s *Stack) takePorts(addresses ...*string) error {
 	host := netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(64)), byte(rand.IntN(256)), byte(1 + rand.IntN(254))}).String()
-	for _, p := range []*string{&s.ports.listener, &s.ports.envoyAdmin, &s.ports.extProc, &s.ports.xds, &s.ports.admin} {
+	for _, p := range addresses {
 		port, err := FreePort(host)
 		if err != nil {
 			return err
@@ -131,6 +150,9 @@ func (s *Stack) choosePorts() error {
 }
 
 func (s *Stack) startReplicas() (err error) {
+	if s.Replicas = s.options.Shared; s.Replicas != nil {
+		return nil
+	}
 	var hosts []string
 	for _, a := range replica.Addresses(netip.AddrPortFrom(s.options.ReplicaHost, 1), s.options.Replicas) {
 		hosts = append(hosts, netip.MustParseAddrPort(a).Addr().String())
@@ -165,44 +187,6 @@ func (s *Stack) AwaitRouting(ctx context.Context) error {
 	return s.Warmpath.Await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/readyz") })
 }
 
-// StartEnvoy starts Envoy and waits until it has the endpoints.
-func (s *Stack) StartEnvoy(ctx context.Context) error {
-	addresses, err := s.addresses()
-	if err != nil {
-		return err
-	}
-	bootstrap, err := envoy.Bootstrap(addresses)
-	if err == nil && s.options.Bootstrap != nil {
-		bootstrap, err = s.options.Bootstrap(bootstrap)
-	}
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.options.Dir, "envoy.yaml")
-	if err := os.WriteFile(path, bootstrap, 0o600); err != nil {
-		return err
-	}
-	s.Envoy, err = StartProcess("envoy", nil, s.options.Envoy, "-c", path, "--disable-hot-restart", "--concurrency", "2", "-l", "warning")
-	if err != nil {
-		return err
-	}
-	return s.Envoy.Await(ctx, func() error {
-		if err := expectOK(ctx, "http://"+s.ports.envoyAdmin+"/ready"); err != nil {
-			return err
-		}
-		return s.EnvoyKnows(ctx, s.options.Replicas)
-	})
-}
-
-// addresses are what Envoy is configured with.
-func (s *Stack) addresses() (envoy.Addresses, error) {
-	a := envoy.Addresses{Admin: s.ports.envoyAdmin, Listener: s.ports.listener, ExtProc: s.extProc(), XDS: s.xds()}
-	if s.options.Between == nil {
-		return a, nil
-	}
-	return s.options.Between(a)
-}
-
 // Close stops everything. It returns what went wrong in it: a process that
 // ended by itself, that had to be killed, or a data race that it reported.
 func (s *Stack) Close() error {
@@ -218,7 +202,7 @@ func (s *Stack) Close() error {
 			errs = append(errs, fmt.Errorf("%s: %w\n%s", p.name, err, p.Output()))
 		}
 	}
-	if s.Replicas != nil {
+	if s.Replicas != nil && s.options.Shared == nil {
 		errs = append(errs, s.Replicas.Close())
 	}
 	return errors.Join(errs...)

@@ -69,7 +69,9 @@ func StartAsShipped(t *testing.T, o stack.Options) *stack.Stack {
 		}
 		if t.Failed() {
 			t.Logf("warmpath printed:\n%s", s.Warmpath.Output())
-			t.Logf("Envoy printed:\n%s", s.Envoy.Output())
+			if s.Envoy != nil {
+				t.Logf("Envoy printed:\n%s", s.Envoy.Output())
+			}
 		}
 	})
 	return s
