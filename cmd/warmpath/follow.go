@@ -25,6 +25,7 @@ func (o *pool) follow(ctx context.Context) error {
 				said = text
 				o.log.Error("membership not taken over", "error", u.Err)
 			}
+			o.changed()
 			return
 		}
 		said = ""
@@ -46,7 +47,7 @@ func (o *pool) follow(ctx context.Context) error {
 		if o.lister != nil {
 			o.lister.SetMembers(u.Set)
 		}
-		o.known()
+		o.changed()
 	}))
 }
 
@@ -57,6 +58,7 @@ func (o *pool) newRollout() *rollout.Rollout {
 	}
 	return rollout.New(rollout.Options{DrainTimeout: o.config.Membership.DrainTimeout}, envoy, members{o}, func(s rollout.Status) {
 		o.status.rolledOut(s)
+		o.changed()
 		o.metrics.Leaving.Set(float64(len(s.Draining)))
 		o.metrics.Unacknowledged.Set(0)
 		if s.Err != nil {

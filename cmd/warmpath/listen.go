@@ -202,6 +202,20 @@ func stopAdmin(ctx context.Context, server *http.Server) {
 	_ = server.Shutdown(ctx) // whoever still reads then is cut off
 }
 
+// tellServing tells health checks that requests are decided, once they are.
+func (p *program) tellServing() {
+	known := false
+	for i, one := range p.pools {
+		if i > 0 && !one.status.settled() {
+			return
+		}
+		known = known || one.status.known()
+	}
+	if known {
+		p.setServing(true)
+	}
+}
+
 // setServing sets what gRPC health checks are told, for the server as a whole
 // and for its service.
 func (p *program) setServing(serving bool) {

@@ -36,8 +36,8 @@ type pool struct {
 	prober  *prober.Prober      // nil when health is not judged
 	lister  *modelserver.Lister // nil when endpoints are not asked for their adapters
 	members latest
-	// known is called when there is a membership.
-	known func()
+	// changed is called when the state of the membership has changed.
+	changed func()
 }
 
 // newPools makes the pools of the configuration, the default one first. All count
@@ -69,7 +69,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 		log: log, metrics: p.metrics.OfPool(label), status: new(poolStatus),
 		router:  route.NewRouterCounting(policy(c.RoutingConfig), tracker),
 		members: latest{updates: make(chan rollout.Membership, 1)},
-		known:   func() { p.setServing(true) },
+		changed: p.tellServing,
 	}
 	one.router.SetRouters(p.config.Routers, false)
 	one.router.SetZone(p.config.Zone)

@@ -63,6 +63,7 @@ func startPools(t *testing.T) *pooled {
 		return healthy(status.Endpoints) == 3 && len(status.Pools) == 2 &&
 			healthy(status.Pools[0].Endpoints) == 2 && healthy(status.Pools[1].Endpoints) == 2
 	})
+	awaitSteering(t, p.Stack)
 	return p
 }
 

@@ -41,6 +41,22 @@ func (s *poolStatus) rolledOut(r rollout.Status) {
 	s.rollout = r
 }
 
+// known reports whether there is a membership.
+func (s *poolStatus) known() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.source.LastGood.IsZero()
+}
+
+// settled reports whether a request may be sent to the pool's cluster by its name:
+// Envoy has it, or will not have it soon because the membership is at fault. Before
+// that Envoy would answer that there is no such cluster.
+func (s *poolStatus) settled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rollout.Routing || s.source.Err != nil
+}
+
 // ready reports why no requests are routed yet.
 func (s *poolStatus) ready() error {
 	s.mu.Lock()

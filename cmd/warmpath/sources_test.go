@@ -180,7 +180,7 @@ func TestFailureIsLoggedOnce(t *testing.T) {
 	metrics := telemetry.NewMetrics(load.NewTracker())
 	o := &pool{
 		source: told{timeout, timeout, refused, refused, refused, good, refused, good, good}, status: new(poolStatus),
-		log: slog.New(slog.NewTextHandler(&log, nil)), metrics: metrics.OfPool("p"), members: latest{updates: make(chan rollout.Membership, 1)}, known: func() {},
+		log: slog.New(slog.NewTextHandler(&log, nil)), metrics: metrics.OfPool("p"), members: latest{updates: make(chan rollout.Membership, 1)}, changed: func() {},
 	}
 	if err := o.follow(t.Context()); err != nil {
 		t.Error(err)

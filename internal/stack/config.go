@@ -40,6 +40,9 @@ func (s *Stack) ExtProc() string { return s.extProc() }
 
 func (s *Stack) xds() string { return cmp.Or(s.options.Config.XDS, s.ports.xds) }
 
+// XDS is where warmpath serves Envoy's configuration.
+func (s *Stack) XDS() string { return s.xds() }
+
 func (s *Stack) configPath() string    { return filepath.Join(s.options.Dir, "warmpath.yaml") }
 func (s *Stack) endpointsPath() string { return filepath.Join(s.options.Dir, "endpoints.yaml") }
 

@@ -42,6 +42,7 @@ type Status struct {
 
 // MembershipStatus is a membership in warmpath's /status.
 type MembershipStatus struct {
+	Version  string   `json:"version"`
 	Error    string   `json:"error"`
 	Problems []string `json:"problems"`
 	Leaving  []string `json:"leaving"`

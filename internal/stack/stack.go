@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -34,16 +33,18 @@ type Options struct {
 	// Replicas is the number of replicas; default 7. Replica describes them.
 	Replicas int
 	Replica  replica.Params
+	// Shared are replicas of another stack, which ends them; instead of Replicas.
+	Shared *replica.Fleet
+	// WithoutEnvoy starts none: requests come by another stack's.
+	WithoutEnvoy bool
+	// HotRestart lets a new Envoy take over from one that runs: see [Stack.StartEnvoy].
+	HotRestart bool
 	// ReplicaHost is the address of the first replica, which the others follow;
 	// default 127.0.0.1.
 	ReplicaHost netip.Addr
 	// Membership makes the source that has the replicas, and returns its field of
 	// the section membership; nil is the watched file.
 	Membership func(addresses []string) (field string, err error)
-	// Shared are replicas of another stack, which ends them; instead of Replicas.
-	Shared *replica.Fleet
-	// WithoutEnvoy starts none: requests come by another stack's.
-	WithoutEnvoy bool
 	// Config is the configuration to begin with.
 	Config Config
 	// Started is called when warmpath has been started, before requests are routed.
@@ -66,6 +67,7 @@ type Stack struct {
 	ports   ports
 	// membership is the field of the source.
 	membership string
+	epoch      int // of hot restarts
 }
 
 type ports struct{ listener, envoyAdmin, extProc, xds, admin string }
@@ -135,8 +137,15 @@ func (s *Stack) makeMembership() (err error) {
 // choosePorts takes an address of the loopback network for the stack alone: what
 // is stopped and started again finds its ports free, whatever starts meanwhile.
 func (s *Stack) choosePorts() error {
+	return s.takePorts(&s.ports.listener, &s.ports.envoyAdmin, &s.ports.extProc, &s.ports.xds, &s.ports.admin)
+}
+
+// chooseEnvoyPorts takes others for one more Envoy.
+func (s *Stack) chooseEnvoyPorts() error { return s.takePorts(&s.ports.listener, &s.ports.envoyAdmin) }
+
+func (s *Stack) takePorts(addresses ...*string) error {
 	host := netip.AddrFrom4([4]byte{127, byte(64 + rand.IntN(64)), byte(rand.IntN(256)), byte(1 + rand.IntN(254))}).String()
-	for _, p := range []*string{&s.ports.listener, &s.ports.envoyAdmin, &s.ports.extProc, &s.ports.xds, &s.ports.admin} {
+	for _, p := range addresses {
 		port, err := FreePort(host)
 		if err != nil {
 			return err
@@ -183,44 +192,6 @@ func (s *Stack) StartWarmpath(ctx context.Context) (err error) {
 // AwaitRouting waits until warmpath decides requests.
 func (s *Stack) AwaitRouting(ctx context.Context) error {
 	return s.Warmpath.Await(ctx, func() error { return expectOK(ctx, "http://"+s.ports.admin+"/readyz") })
-}
-
-// StartEnvoy starts Envoy and waits until it has the endpoints.
-func (s *Stack) StartEnvoy(ctx context.Context) error {
-	addresses, err := s.addresses()
-	if err != nil {
-		return err
-	}
-	bootstrap, err := envoy.Bootstrap(addresses)
-	if err == nil && s.options.Bootstrap != nil {
-		bootstrap, err = s.options.Bootstrap(bootstrap)
-	}
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.options.Dir, "envoy.yaml")
-	if err := os.WriteFile(path, bootstrap, 0o600); err != nil {
-		return err
-	}
-	s.Envoy, err = StartProcess("envoy", nil, s.options.Envoy, "-c", path, "--disable-hot-restart", "--concurrency", "2", "-l", "warning")
-	if err != nil {
-		return err
-	}
-	return s.Envoy.Await(ctx, func() error {
-		if err := expectOK(ctx, "http://"+s.ports.envoyAdmin+"/ready"); err != nil {
-			return err
-		}
-		return s.EnvoyKnows(ctx, s.options.Replicas)
-	})
-}
-
-// addresses are what Envoy is configured with.
-func (s *Stack) addresses() (envoy.Addresses, error) {
-	a := envoy.Addresses{Admin: s.ports.envoyAdmin, Listener: s.ports.listener, ExtProc: s.extProc(), XDS: s.xds()}
-	if s.options.Between == nil {
-		return a, nil
-	}
-	return s.options.Between(a)
 }
 
 // Close stops everything. It returns what went wrong in it: a process that
