@@ -114,12 +114,15 @@ func TestTooManyRequestsAreLeftToEnvoy(t *testing.T) {
 			{"headers eos :method=GET :path=/ x=*60000", "headers"}, // no room for more
 			{"headers eos :method=GET :path=/ x-warmpath-pool=a mode:NONE", retries + "\n  remove x-warmpath-pool\n  route again"},
 			{"response 200", ""},
+			// Envoy keeps no copy of the body: it is handed back.
+			{chatOf60 + "FULL_DUPLEX_STREAMED\nbody more abc\nbody eos def\nresponse 200\nresponse-body eos xyz",
+				"headers\n  remove x-gateway-destination-endpoint\nbody\n  echo 3 bytes eos=false\nbody\n  echo 3 bytes eos=true\nresponse\nresponse-body\n  echo 3 bytes eos=true"},
 		} {
 			var got string
-			s := &fakeStream{ctx: t.Context(), end: io.EOF, messages: []*extprocv3.ProcessingRequest{message(t, tc.first)}}
+			s := &fakeStream{ctx: t.Context(), end: io.EOF, messages: messagesOf(t, strings.Split(tc.first, "\n")...)}
 			s.answered = func(_ int, answers []*extprocv3.ProcessingResponse) {
 				for _, r := range answers {
-					got += describe(r)
+					got += strings.Repeat("\n", min(len(got), 1)) + describe(r)
 				}
 			}
 			if err := server.Process(s); err != nil || server.Refused() != int64(i+1) {

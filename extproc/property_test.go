@@ -2,6 +2,7 @@ package extproc
 
 import (
 	"io"
+	"slices"
 	"testing"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
@@ -92,8 +93,11 @@ func checkStream(t *testing.T, rt *rapid.T, server *Server, messages []*extprocv
 			}
 		}
 	}
-	if err := server.Process(f); err != nil {
-		rt.Errorf("Process returned %v", err)
+	duplex := slices.ContainsFunc(messages, func(m *extprocv3.ProcessingRequest) bool {
+		return m.GetProtocolConfig().GetRequestBodyMode() == modeDuplex
+	})
+	if err := server.Process(f); err != nil && (server.observer.(*recorder).panicIn == "" || !duplex) {
+		rt.Errorf("Process returned %v", err) // a defect must fail a request whose body is on its way
 	}
 	if decisions > 1 {
 		rt.Errorf("%d decisions were sent", decisions)

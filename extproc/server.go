@@ -52,15 +52,14 @@ func (s *Server) Holding() int64 { return s.holding.Load() }
 // Settings.Streams others were being served.
 func (s *Server) Refused() int64 { return s.refused.Load() }
 
-// Process serves one request. It never returns an error: the text of one would
-// stand in Envoy's access log, and how the stream ended says nothing about the
+// Process serves one request. It returns no error but that of lost: the text of one
+// would stand in Envoy's access log, and how the stream ended says nothing about the
 // request (a normal end may be seen as a cancellation and the reverse).
 func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error {
 	st := s.begin(stream.Context())
 	if !s.streams.take(1, st.settings.Streams) {
 		s.refused.Add(1)
-		s.leaveToEnvoy(stream, st.settings)
-		return nil
+		return s.leaveToEnvoy(stream, st)
 	}
 	defer s.streams.give(1)
 	defer st.end()
@@ -72,7 +71,7 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 		responses, ok := st.handle(message)
 		// In observability mode Envoy does not wait for answers and refuses them.
 		if !message.GetObservabilityMode() && !send(stream, responses) || !ok {
-			return nil
+			return st.lost()
 		}
 		if st.stage == holding && st.mode == modeStreamed {
 			s.processTimed(stream, st)
@@ -82,22 +81,38 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 }
 
 // leaveToEnvoy lets a request go on without us. Its headers are answered, so that it
-// has retries where they are safe: Envoy's own choice may be an endpoint that is gone.
-func (s *Server) leaveToEnvoy(stream extprocv3.ExternalProcessor_ProcessServer, settings *Settings) {
+// has its pool as far as they tell, and retries where they are safe: Envoy's own
+// choice may be an endpoint that is gone. In full duplex its body, of which Envoy
+// keeps no copy, is handed back part by part.
+func (s *Server) leaveToEnvoy(stream extprocv3.ExternalProcessor_ProcessServer, st *stream) (err error) {
+	defer func() {
+		if recover() != nil {
+			st.broken = true
+			st.panicked()
+			err = st.lost()
+		}
+	}()
 	m, err := stream.Recv()
 	headers := m.GetRequestHeaders()
 	if err != nil || headers == nil || m.GetObservabilityMode() {
-		return
+		return nil
 	}
-	if !headers.GetEndOfStream() && (m.GetProtocolConfig() == nil || m.GetProtocolConfig().GetRequestBodyMode() != modeNone) {
-		return // the body would pass through here
+	st.listen(m)
+	duplex := st.mode == modeDuplex || st.back == modeDuplex
+	if !duplex && st.mode != modeNone && !headers.GetEndOfStream() {
+		return nil // the body would pass through here
 	}
-	head := readHead(headers.GetHeaders(), settings.TenantHeader, settings.ComponentHeader)
-	a := answer{decided: true, metadataOnly: head.full, steered: head.steered, forged: head.pooled}
-	if !head.full {
-		a.retryOn, a.maxRetries = settings.retryOn, settings.maxRetries
+	if stream.Send(s.toHeaders(st.unsteered(headers))) != nil || !duplex {
+		return nil // who has left needs no answer
 	}
-	_ = stream.Send(s.toHeaders(a)) // who has left needs no answer
+	for {
+		if m, err = stream.Recv(); err != nil {
+			return nil
+		}
+		if response := st.passing(m); response == nil || stream.Send(response) != nil {
+			return nil
+		}
+	}
 }
 
 // send sends answers and reports whether that worked.

@@ -2,6 +2,7 @@ package extproc
 
 import (
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	extprocfilterv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
@@ -46,10 +47,10 @@ type stream struct {
 	head  requestHead
 	// unasked: the body comes without waiting for the answer to the headers.
 	unasked bool
-	// observed: Envoy takes no answers.
-	observed bool
-	held     hold
-	rec      recorded
+	// observed: Envoy takes no answers. broken: a message was not answered.
+	observed, broken bool
+	held             hold
+	rec              recorded
 	// said is what Envoy's configuration says of the request.
 	said ChosenPolicy
 	pool *Pool
@@ -72,6 +73,7 @@ type stream struct {
 func (s *stream) handle(m *extprocv3.ProcessingRequest) (responses []*extprocv3.ProcessingResponse, ok bool) {
 	defer func() {
 		if recover() != nil {
+			s.broken = true
 			s.panicked()
 			responses, ok = nil, false
 		}
@@ -95,11 +97,7 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 		if s.stage != begun {
 			return s.server.toHeaders(unchanged) // headers come once; a second decision would lose the first one's slot
 		}
-		s.mode, s.observed = modeBuffered, m.GetObservabilityMode()
-		if p := m.GetProtocolConfig(); p != nil {
-			s.mode, s.back = p.GetRequestBodyMode(), p.GetResponseBodyMode()
-			s.unasked = s.mode == modeDuplex || s.mode == modeStreamed && p.GetSendBodyWithoutWaitingForHeaderResponse()
-		}
+		s.listen(m)
 		if policies := s.settings.Policies; policies != nil {
 			s.said = policies.Policy(s.record.Context, m)
 		}
@@ -117,17 +115,17 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 	case *extprocv3.ProcessingRequest_ResponseHeaders:
 		s.responseHeaders(m, r.ResponseHeaders)
 		return passResponseHeaders
-	case *extprocv3.ProcessingRequest_ResponseBody:
-		if s.back == modeDuplex {
-			return echoResponseBody(r.ResponseBody)
-		}
-		return passResponseBody
-	case *extprocv3.ProcessingRequest_RequestTrailers:
-		return passRequestTrailers
-	case *extprocv3.ProcessingRequest_ResponseTrailers:
-		return passResponseTrailers
 	default:
-		return nil
+		return s.passing(m)
+	}
+}
+
+// listen notes how Envoy is configured, from its first message.
+func (s *stream) listen(m *extprocv3.ProcessingRequest) {
+	s.mode, s.observed = modeBuffered, m.GetObservabilityMode()
+	if p := m.GetProtocolConfig(); p != nil {
+		s.mode, s.back = p.GetRequestBodyMode(), p.GetResponseBodyMode()
+		s.unasked = s.mode == modeDuplex || s.mode == modeStreamed && p.GetSendBodyWithoutWaitingForHeaderResponse()
 	}
 }
 
@@ -139,6 +137,9 @@ func (s *stream) findPool(pathModel string) {
 		return
 	}
 	pool, settled := pools.early(s.head.component, pathModel)
+	if s.head.full { // Envoy could not be told of another
+		pool, settled = pools.fallback, true
+	}
 	s.use(pool, true)
 	s.byModel = !settled
 }
@@ -308,6 +309,9 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 		a.metadataOnly, a.steered = true, s.head.steered
 	case retry && a.choices[0] != "":
 		a.retryOn, a.maxRetries = s.settings.retryOn, s.settings.maxRetries
+		if n := len(decision.Choices()) - 1; decision.AdapterSet > 0 && n < s.settings.RetryAttempts {
+			a.retryOn, a.maxRetries = onlyFor(n, s.settings.retryOn) // Envoy would go on to who lacks the adapter
+		}
 	}
 	s.server.observer.Decided(&s.record)
 	return a
@@ -371,4 +375,12 @@ func (s *stream) end() {
 		s.record.Unanswered = s.stage == decided
 		s.server.observer.Ended(&s.record)
 	}
+}
+
+// onlyFor returns the header values of fewer retries than usual.
+func onlyFor(attempts int, retryOn string) (on, most string) {
+	if attempts < 1 || retryOn == "" {
+		return "", ""
+	}
+	return retryOn, strconv.Itoa(attempts)
 }

@@ -156,6 +156,9 @@ func decodePool(item strict.Value, taken claims) NamedPool {
 	if p.Cluster.Name == "" {
 		p.Cluster.Name = ClusterPrefix + p.Name
 	}
+	if slices.Contains(ownClusters(), p.Cluster.Name) {
+		item.Report("cluster.name", "%q is a cluster of warmpath's own in Envoy's configuration", p.Cluster.Name)
+	}
 	if taken.take("cluster", p.Cluster.Name) {
 		item.Report("cluster.name", "%q is the cluster of two pools", p.Cluster.Name)
 	}
@@ -204,8 +207,14 @@ func decodeNames(v strict.Value, dst *[]string, kind string, taken claims) {
 	})
 }
 
+// ownClusters are those that the shipped Envoy configuration has for warmpath itself.
+func ownClusters() []string { return []string{"warmpath_ext_proc", "warmpath_xds"} }
+
 // finishPools settles what depends on the whole file.
 func (c *Config) finishPools(root strict.Value, hasMembership bool) {
+	if slices.Contains(ownClusters(), c.Cluster.Name) {
+		root.Report("cluster.name", "%q is a cluster of warmpath's own in Envoy's configuration", c.Cluster.Name)
+	}
 	for _, p := range c.Pools {
 		if p.Cluster.Name == c.Cluster.Name {
 			root.Report("cluster.name", "%q is also the cluster of pool %q", c.Cluster.Name, p.Name)

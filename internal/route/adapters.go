@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/load"
 )
 
@@ -42,27 +43,33 @@ const (
 // adapters are what a table knows of adapters.
 type adapters struct {
 	rules AdapterRules
-	named map[string]bool // by the endpoints
+	set   fleet.Set
+	named map[string]bool // by the endpoints, whatever their state
 	sets  *lru.Cache[string, *adapterSet]
 	grown *growth
 }
 
 // adapterSet is who serves an adapter, in order.
 type adapterSet struct {
-	able  *Table // all who can
-	order []int32
-	mu    sync.Mutex
-	first map[int]*Table // so many of them
+	name string
+	able *Table // all who can
+
+	mu     sync.Mutex
+	order  []int32 // of the candidates of able, the first sorted ones in the adapter's order
+	sorted int
+	// first is the table of the first n, the last that was used.
+	first *Table
+	n     int
 }
 
-func newAdapters(t *Table, rules AdapterRules, grown *growth) *adapters {
-	if rules.Sticky == 0 {
+func newAdapters(t *Table, set fleet.Set, s surroundings) *adapters {
+	if s.adapters.Sticky == 0 {
 		return nil
 	}
-	a := &adapters{rules: rules, named: make(map[string]bool), grown: grown}
+	a := &adapters{rules: s.adapters, set: set, named: make(map[string]bool), grown: s.grown}
 	a.sets, _ = lru.New[string, *adapterSet](maxAdapters) // it fails for a size below 1 only
-	for i := range t.candidates {
-		for _, name := range t.candidates[i].adapters.All() {
+	for i := range set.Len() {
+		for _, name := range set.At(i).Adapters.All() {
 			a.named[name] = true
 		}
 	}
@@ -89,16 +96,27 @@ func (t *Table) adapterOf(r Request) string {
 // serve the adapter is never chosen.
 func (t *Table) pickAdapter(policy Policy, r Request, name string) (Decision, load.Reservation) {
 	set := t.adapterSet(name)
-	sticky := t.adapters.rules.Sticky
-	for n := sticky + t.adapters.grown.by(name, r.Now); n < len(set.order); n++ {
+	all := len(set.order)
+	n := t.adapters.rules.Sticky + t.adapters.grown.by(name, r.Now)
+	if n < all {
+		limits := set.able.bounds(policy.partThreshold())
+		needed := n
+		for needed < all && !set.room(needed, limits) {
+			needed++
+		}
+		if needed > n {
+			t.adapters.grown.to(name, needed-t.adapters.rules.Sticky, r.Now)
+		}
+		n = needed
+	}
+	if n < all {
 		if d, slot, ok := set.table(n).pick(policy, r); ok {
 			d.AdapterSet = n
 			return d, slot
-		}
-		t.adapters.grown.to(name, n+1-sticky, r.Now)
+		} // its room was taken since
 	}
 	d, slot, _ := set.able.pick(policy, r)
-	d.AdapterSet = len(set.order)
+	d.AdapterSet = all
 	return d, slot
 }
 
@@ -106,37 +124,75 @@ func (t *Table) adapterSet(name string) *adapterSet {
 	if set, ok := t.adapters.sets.Get(name); ok {
 		return set
 	}
-	set := &adapterSet{able: t, first: make(map[int]*Table)}
+	set := &adapterSet{name: strings.Clone(name), able: t}
 	if t.adapters.named[name] {
-		if able := t.part(func(c *candidate) bool { return c.adapters.Has(name) }); able != nil {
-			able.whole = nil // there is nobody else
-			set.able = able
-		}
+		set.able = t.owners(name)
 	}
 	set.order = make([]int32, len(set.able.candidates))
 	for i := range set.order {
 		set.order[i] = int32(i)
 	}
-	set.able.index.Select(adapterKey(name), set.order, len(set.order))
-	t.adapters.sets.Add(strings.Clone(name), set)
+	set.sort(t.adapters.rules.Sticky)
+	t.adapters.sets.Add(set.name, set)
 	return set
+}
+
+// owners returns a table of those that have an adapter: the most eligible of them,
+// whoever else there is.
+func (t *Table) owners(name string) *Table {
+	var endpoints []fleet.Endpoint
+	for _, e := range t.adapters.set.Endpoints() {
+		if e.Adapters.Has(name) {
+			endpoints = append(endpoints, e)
+		}
+	}
+	set, _ := fleet.NewSet(endpoints)
+	o := &Table{policy: t.policy, membership: t.membership, memory: t.memory, stray: t.stray, tracker: t.tracker}
+	o.admit(set)
+	o.prepare()
+	t.memory.Lock()
+	defer t.memory.Unlock()
+	o.identify()
+	return o
 }
 
 // adapterKey is what orders the endpoints for an adapter. Routers must agree on it.
 func adapterKey(name string) uint64 { return xxhash.Sum64String("warmpath/adapter\x00" + name) }
 
-// table returns the first n of the set; n is less than there are.
+// sort puts the first n of the order in their places. s.mu is held, or s is new.
+func (s *adapterSet) sort(n int) {
+	if n = min(n, len(s.order)); n > s.sorted {
+		s.able.index.Select(adapterKey(s.name), s.order, n)
+		s.sorted = n
+	}
+}
+
+// room reports whether any of the first n has room. n is less than there are.
+func (s *adapterSet) room(n int, limits bounds) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sort(n)
+	for _, i := range s.order[:n] {
+		if c := &s.able.candidates[i]; c.counter.Load() < limits.of(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// table returns a table of the first n. n is less than there are.
 func (s *adapterSet) table(n int) *Table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.first[n] == nil {
+	if s.first == nil || s.n != n {
+		s.sort(n)
 		among := make(map[string]bool, n)
 		for _, i := range s.order[:n] {
 			among[s.able.candidates[i].address] = true
 		}
-		s.first[n] = s.able.part(func(c *candidate) bool { return among[c.address] })
+		s.first, s.n = s.able.part(func(c *candidate) bool { return among[c.address] }), n
 	}
-	return s.first[n]
+	return s.first
 }
 
 // growth is by how much adapters' sets are larger than the rules say. It outlives

@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -235,4 +236,61 @@ func TestAdaptersAreBounded(t *testing.T) {
 	if n := table.adapters.grown.sets.Len(); n > maxAdapters {
 		t.Errorf("the growth of %d is kept", n)
 	}
+}
+
+// The threshold holds in a set of one, too.
+func TestThresholdInASetOfOne(t *testing.T) {
+	r := adapted(prefixAware(2), 4, AdapterRules{Sticky: 1, Models: []string{"a"}}, nil)
+	at := make(map[string]int)
+	for range 8 {
+		d, _ := r.Table().Pick(forModel("a", 1))
+		at[d.Chosen]++
+	}
+	for address, n := range at {
+		if n > 2 {
+			t.Errorf("%s has %d, above the threshold", address, n)
+		}
+	}
+}
+
+// Who has an adapter gets its requests whatever its state and priority: others cannot
+// serve it.
+func TestOwnersInAnyState(t *testing.T) {
+	for _, e := range []fleet.Endpoint{
+		{State: fleet.Unhealthy}, {State: fleet.Draining}, {Priority: 1},
+	} {
+		list := endpoints(4)
+		list[3].State, list[3].Priority, list[3].Adapters = e.State, e.Priority, fleet.NewNames("sql")
+		r := NewRouter(prefixAware(2))
+		r.SetAdapters(AdapterRules{Sticky: 2})
+		r.SetMembership(setOf(list...))
+		for i := range uint64(10) {
+			if d, _ := r.Table().Pick(forModel("sql", i)); d.Chosen != list[3].Address || len(d.Choices()) != 1 {
+				t.Errorf("%+v: chosen %s of %v", e, d.Chosen, d.Choices())
+			}
+		}
+		if d, _ := r.Table().Pick(forModel("base", 1)); d.Chosen == list[3].Address {
+			t.Errorf("%+v: the base model went there", e)
+		}
+	}
+}
+
+// Made-up names in a fleet without room cost little memory.
+func TestMadeUpAdaptersInAFullFleet(t *testing.T) {
+	r := adapted(prefixAware(1), 300, AdapterRules{Sticky: 2, Models: []string{"*"}}, nil)
+	for i := range 300 {
+		_, _ = r.Table().Pick(forModel("", uint64(i)))
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range maxAdapters {
+		_, _ = r.Table().Pick(forModel(fmt.Sprint("made-up-", i), 1))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
+		t.Errorf("%d bytes for %d names", grown, maxAdapters)
+	}
+	runtime.KeepAlive(r)
 }

@@ -61,7 +61,7 @@ func (t *Table) pick(policy Policy, r Request) (d Decision, slot load.Reservatio
 		return d, load.Reservation{}, true
 	case len(t.candidates) == 1:
 		d.Reason = SingleCandidate
-		return t.take(d, 0, nil)
+		return t.take(d, 0, nil, policy.partThreshold())
 	case policy.Strategy == Random:
 		d.Reason = ByRandom
 		return t.random(d, r.Random)
@@ -77,7 +77,7 @@ func (t *Table) pick(policy Policy, r Request) (d Decision, slot load.Reservatio
 	default:
 		d.Reason = ByLeastOutstanding
 	}
-	return t.leastOutstanding(d, r.Random)
+	return t.leastOutstanding(d, r.Random, policy.partThreshold())
 }
 
 // addChoices names further endpoints to try, of all there are.
@@ -104,11 +104,11 @@ func (t *Table) addChoices(d *Decision, random uint64) {
 }
 
 // take chooses candidate i whatever its load; in a part of a table if it has room.
-func (t *Table) take(d Decision, i int, alternatives []string) (_ Decision, slot load.Reservation, ok bool) {
+func (t *Table) take(d Decision, i int, alternatives []string, threshold int) (_ Decision, slot load.Reservation, ok bool) {
 	c := &t.candidates[i]
 	if t.whole == nil {
 		slot, d.Load = c.counter.Take()
-	} else if slot, d.Load, ok = c.counter.Reserve(t.bounds(AutoConcurrencyThreshold).of(c)); !ok {
+	} else if slot, d.Load, ok = c.counter.Reserve(t.bounds(threshold).of(c)); !ok {
 		return d, slot, false
 	}
 	d.choose(c.address, alternatives)
@@ -120,10 +120,10 @@ func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation, b
 	first := t.draw(random, -1)
 	second := t.draw(next(random), first)
 	alternatives, n := t.alternatives(first, second)
-	if d, slot, ok := t.take(d, first, alternatives[:n]); ok {
+	if d, slot, ok := t.take(d, first, alternatives[:n], AutoConcurrencyThreshold); ok {
 		return d, slot, true
 	}
-	return t.leastOutstanding(d, random) // who has room, if anybody
+	return t.leastOutstanding(d, random, AutoConcurrencyThreshold) // who has room, if anybody
 }
 
 // alternatives names the second choice and a third, so that every retry has an
@@ -191,11 +191,11 @@ func next(random uint64) uint64 {
 // leastOutstanding chooses the least loaded candidate for its weight. Ties are
 // broken at random, because a fixed rule would send every router's next
 // request to the same endpoint.
-func (t *Table) leastOutstanding(d Decision, random uint64) (_ Decision, slot load.Reservation, ok bool) {
+func (t *Table) leastOutstanding(d Decision, random uint64, threshold int) (_ Decision, slot load.Reservation, ok bool) {
 	for {
 		i, second, seen := t.leastLoaded(random)
 		c := &t.candidates[i]
-		if t.whole != nil && seen >= t.bounds(AutoConcurrencyThreshold).of(c) {
+		if t.whole != nil && seen >= t.bounds(threshold).of(c) {
 			return d, slot, false
 		}
 		slot, d.Load, ok = c.counter.Reserve(seen + 1)

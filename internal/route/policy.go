@@ -102,3 +102,12 @@ func (p Policy) ReadLength() int {
 	}
 	return p.PrefixLength
 }
+
+// partThreshold is the threshold by which a part of a table is full: strategies
+// without one have the automatic one there.
+func (p Policy) partThreshold() int {
+	if p.NeedsKey() {
+		return p.ConcurrencyThreshold
+	}
+	return AutoConcurrencyThreshold
+}

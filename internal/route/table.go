@@ -30,6 +30,7 @@ type Table struct {
 	// difference. whole is the table that this one is a part of, nil if it is none.
 	near, whole *Table
 	adapters    *adapters // nil if they do not matter
+	tracker     *load.Tracker
 }
 
 // candidateOf returns the candidate of an ID, or -1.
@@ -53,7 +54,6 @@ type candidate struct {
 	perSpeed float64
 	node     placement.Node
 	zone     string
-	adapters fleet.Names
 }
 
 // NewTable makes the snapshot for a membership and a policy. Endpoints that may
@@ -85,6 +85,19 @@ func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, s 
 	case s.routers > 1:
 		t.stray = strayTogether
 	}
+	t.tracker = tracker
+	t.admit(set)
+	t.prepare()
+	t.enroll()
+	if s.zone != "" {
+		t.near = t.part(func(c *candidate) bool { return c.zone == s.zone })
+	}
+	t.adapters = newAdapters(t, set, s)
+	return t
+}
+
+// admit makes the most eligible endpoints candidates.
+func (t *Table) admit(set fleet.Set) {
 	state, priority := mostEligible(set)
 	for i := range set.Len() {
 		e := set.At(i)
@@ -93,17 +106,10 @@ func newTable(set fleet.Set, policy Policy, tracker *load.Tracker, m *memory, s 
 		}
 		weight := float64(e.Weight)
 		t.candidates = append(t.candidates, candidate{
-			address: e.Address, weight: weight, perWeight: 1 / weight, counter: tracker.Counter(e.Address),
-			node: placement.Node{Address: e.Address, Weight: e.Weight, Instance: e.Instance}, zone: e.Zone, adapters: e.Adapters,
+			address: e.Address, weight: weight, perWeight: 1 / weight, counter: t.tracker.Counter(e.Address),
+			node: placement.Node{Address: e.Address, Weight: e.Weight, Instance: e.Instance}, zone: e.Zone,
 		})
 	}
-	t.prepare()
-	t.enroll()
-	if s.zone != "" {
-		t.near = t.part(func(c *candidate) bool { return c.zone == s.zone })
-	}
-	t.adapters = newAdapters(t, s.adapters, s.grown)
-	return t
 }
 
 // prepare computes what depends on which candidates there are.
@@ -145,6 +151,11 @@ func (t *Table) enroll() {
 		_, is := slices.BinarySearchFunc(t.candidates, address, func(c candidate, address string) int { return strings.Compare(c.address, address) })
 		return is
 	})
+	t.identify()
+}
+
+// identify gives the candidates their IDs. The memory is locked.
+func (t *Table) identify() {
 	mean := t.totalWeight / float64(len(t.candidates))
 	for i := range t.candidates {
 		c := &t.candidates[i]

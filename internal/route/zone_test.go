@@ -105,9 +105,6 @@ func TestLeavingTheZoneNeedsAReason(t *testing.T) {
 				threshold = AutoConcurrencyThreshold
 			}
 			limits := table.bounds(threshold)
-			if len(table.near.candidates) == 1 { // taken without looking at the policy
-				limits = table.bounds(AutoConcurrencyThreshold)
-			}
 			room := false
 			for k := range table.near.candidates {
 				c := &table.near.candidates[k]
