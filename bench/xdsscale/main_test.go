@@ -75,8 +75,15 @@ func TestCrowdEnds(t *testing.T) {
 
 func TestParse(t *testing.T) {
 	for _, args := range [][]string{
-		{"-clients", "1001"}, {"-clients", "-1"}, {"-rate", "0"}, {"-duration", "1ms"}, {"-endpoints", "1"}, {"-endpoints", "10,x"},
-		{"-endpoints", "100001"}, {"-bad"}, {"word"},
+		{"-clients", "1001"},
+		{"-clients", "-1"},
+		{"-rate", "0"},
+		{"-duration", "1ms"},
+		{"-endpoints", "1"},
+		{"-endpoints", "10,x"},
+		{"-endpoints", "100001"},
+		{"-bad"},
+		{"word"},
 	} {
 		if _, err := parse(args, io.Discard); err == nil {
 			t.Errorf("%q is accepted", args)

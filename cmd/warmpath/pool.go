@@ -19,7 +19,7 @@ import (
 )
 
 // defaultPool is what logs and metrics call the pool without a name.
-const defaultPool = "default"
+const defaultPool = telemetry.DefaultPool
 
 // pool is one pool at work: a membership that is followed, judged, and told to the
 // router and to Envoy.
@@ -71,6 +71,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 		members: latest{updates: make(chan rollout.Membership, 1)},
 		known:   func() { p.setServing(true) },
 	}
+	p.metrics.CollectDemand(label, one.router.Demand)
 	one.router.SetRouters(p.config.Routers)
 	one.router.SetZone(p.config.Zone)
 	one.router.SetAdapters(adapterRules(c.Adapters))

@@ -27,6 +27,8 @@ type Config struct {
 	Seed uint64
 	// Window is the length of the Result's windows; 0 for none.
 	Window time.Duration
+	// Scale, if set, makes the fleet grow with what the policies want.
+	Scale *Scale
 	// Progress, if set, is told of every thousandth request.
 	Progress func(done, of int)
 }
@@ -51,6 +53,7 @@ type run struct {
 	result   Result
 	left     int
 	homes    map[uint64]int
+	scaler   scaler
 }
 
 // Run simulates until every job is done.
@@ -74,6 +77,7 @@ func Run(c Config) (Result, error) {
 		r.policies = append(r.policies, c.Policy(i, r.config.Routers))
 	}
 	r.members()
+	r.watch()
 	for i := 0; i < c.Clients && r.next < len(c.Jobs); i++ {
 		if err := r.arrive(i); err != nil {
 			return Result{}, err
@@ -288,10 +292,14 @@ func (r *run) happen() error {
 	r.events = r.events[1:]
 	switch e.Kind {
 	case Add:
+		r.scaler.coming = max(r.scaler.coming-1, 0)
 		if err := r.add(r.config.Replicas[0]); err != nil {
 			return err
 		}
 		r.members()
+		return nil
+	case look:
+		r.grow()
 		return nil
 	case Remove, Crash:
 		x := r.replicas[e.Replica]
