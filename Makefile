@@ -35,7 +35,7 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
-# Of bench, bench-sagemaker, bench-policies, chaos, soak and streams: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+# Of bench, bench-sagemaker, bench-policies, bench-xds, chaos, soak and streams: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
 # Of fuzz: how long each target runs, how many at once, and which: make fuzz FUZZTIME=1m TARGETS=xds
 FUZZTIME ?= 10m
@@ -118,6 +118,11 @@ bench-sagemaker: build ## Repeat SageMaker's published experiment in about ten m
 bench-policies: ## Compare every way of choosing a replica on all traces, simulated, in half an hour (ARGS=-short: seconds)
 	go build $(BUILD) -o bin/policies ./bench/policies
 	exec bin/policies -json bin/policies.json $(ARGS)
+
+.PHONY: bench-xds
+bench-xds: ## Measure what a change of membership costs with 10,000 endpoints and 50 Envoys: two minutes (ARGS=-short: seconds)
+	go build $(BUILD) -o bin/xdsscale ./bench/xdsscale
+	exec bin/xdsscale -json bin/xdsscale.json $(ARGS)
 
 .PHONY: images
 images: ## Draw docs/images anew, from docs/BENCHMARKS.md and the JSON of bench-policies

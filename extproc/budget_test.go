@@ -115,8 +115,10 @@ func TestTooManyRequestsAreLeftToEnvoy(t *testing.T) {
 			{"headers eos :method=GET :path=/ x-warmpath-pool=a mode:NONE", retries + "\n  remove x-warmpath-pool\n  route again"},
 			{"response 200", ""},
 			// Envoy keeps no copy of the body: it is handed back.
-			{chatOf60 + "FULL_DUPLEX_STREAMED\nbody more abc\nbody eos def\nresponse 200\nresponse-body eos xyz",
-				"headers\n  remove x-gateway-destination-endpoint\nbody\n  echo 3 bytes eos=false\nbody\n  echo 3 bytes eos=true\nresponse\nresponse-body\n  echo 3 bytes eos=true"},
+			{
+				chatOf60 + "FULL_DUPLEX_STREAMED\nbody more abc\nbody eos def\nresponse 200\nresponse-body eos xyz",
+				"headers\n  remove x-gateway-destination-endpoint\nbody\n  echo 3 bytes eos=false\nbody\n  echo 3 bytes eos=true\nresponse\nresponse-body\n  echo 3 bytes eos=true",
+			},
 		} {
 			var got string
 			s := &fakeStream{ctx: t.Context(), end: io.EOF, messages: messagesOf(t, strings.Split(tc.first, "\n")...)}

@@ -28,8 +28,11 @@ func (s *Server) adopt(services []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, service := range services {
-		if issued.MatchString(service) && len(s.pools) > 0 {
-			if err := s.poolOf(service).adopt(service); err != nil {
+		if !issued.MatchString(service) || len(s.pools) == 0 {
+			continue
+		}
+		if p := s.poolOf(service); p.generation > 0 { // else there is nothing to say yet
+			if err := p.adopt(service); err != nil {
 				return err
 			}
 		}

@@ -43,7 +43,9 @@ func LoadAssignment(service string, set fleet.Set) (*endpointv3.ClusterLoadAssig
 	slices.SortFunc(cla.Endpoints, func(a, b *endpointv3.LocalityLbEndpoints) int {
 		return cmp.Or(cmp.Compare(a.GetPriority(), b.GetPriority()), strings.Compare(a.GetLocality().GetZone(), b.GetLocality().GetZone()))
 	})
-	if err := validate(cla); err != nil {
+	// Nothing is packed inside it, and looking for that is half of what a change of
+	// 10,000 endpoints would cost.
+	if err := validateOne(cla); err != nil {
 		return nil, fmt.Errorf("endpoints of %s: %w", service, err)
 	}
 	return cla, nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 )
 
@@ -17,22 +19,13 @@ func TestPoolsAreApart(t *testing.T) {
 	first, second := s.pools[0], s.pools[1]
 	publishTo(t, first, "10.0.0.1")
 	p := dial(t, conn, "envoy")
-	silent := make(chan struct{})
-	go func() { // nothing comes before each pool has members
-		defer close(silent)
-		clusters := p.recv(resource.ClusterType)
-		if len(clusters.GetResources()) != 2 {
-			t.Errorf("%d clusters, want 2", len(clusters.GetResources()))
-		}
-		p.ack(clusters)
-	}()
-	select {
-	case <-s.ready:
-		t.Error("ready before every pool was published")
-	default:
+	clusters := p.recv(resource.ClusterType) // a new Envoy need not wait for the other
+	if len(clusters.GetResources()) != 1 {
+		t.Errorf("%d clusters, want 1", len(clusters.GetResources()))
 	}
+	p.ack(clusters)
 	g := publishTo(t, second, "10.0.1.1")
-	<-silent
+	p.ack(p.recv(resource.ClusterType))
 
 	if joined(second) {
 		t.Error("an Envoy that has not asked for the endpoints has joined")
@@ -96,6 +89,39 @@ func TestTwoPoolsOfOneName(t *testing.T) {
 		t.Errorf("a second pool of the same name: %v", err)
 	}
 	s.Close()
+}
+
+// An Envoy that has a pool already waits until its members are known again.
+func TestEnvoyKeepsWhatIsNotKnownYet(t *testing.T) {
+	s := serverOf(t, Observer{}, Options{}, Options{Name: "llama"})
+	conn := serve(t, s)
+	publishTo(t, s.pools[0], "10.0.0.1")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{t: t, stream: stream, close: cancel}
+	p.send(&discovery.DeltaDiscoveryRequest{
+		TypeUrl: resource.ClusterType, Node: &corev3.Node{Id: "old"},
+		InitialResourceVersions: map[string]string{"warmpath_pool": "1", "llama": "1"},
+	})
+	got := make(chan *discovery.DeltaDiscoveryResponse, 1)
+	go func() {
+		if r, err := stream.Recv(); err == nil {
+			got <- r
+		}
+	}()
+	other := dial(t, conn, "new")
+	other.recv(resource.ClusterType) // while it waits
+	if len(got) > 0 {
+		t.Errorf("it was told of clusters: %v", <-got)
+	}
+	publishTo(t, s.pools[1], "10.0.1.1")
+	if r := <-got; len(r.GetRemovedResources()) > 0 || len(r.GetResources()) != 2 {
+		t.Errorf("then it got %d clusters and lost %q", len(r.GetResources()), r.GetRemovedResources())
+	}
 }
 
 // Envoy has both clusters; a control plane that comes back with one pool only takes

@@ -19,7 +19,7 @@ import (
 )
 
 // defaultPool is what logs and metrics call the pool without a name.
-const defaultPool = "default"
+const defaultPool = telemetry.DefaultPool
 
 // pool is one pool at work: a membership that is followed, judged, and told to the
 // router and to Envoy.
@@ -72,6 +72,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 		changed: p.tellServing,
 	}
 	one.router.SetRouters(p.config.Routers, false)
+	p.metrics.CollectDemand(label, one.router.Demand)
 	one.router.SetZone(p.config.Zone)
 	one.router.SetAdapters(adapterRules(c.Adapters))
 	one.list()

@@ -25,16 +25,28 @@ func (s *status) configured(generation int, err error) {
 	s.generation, s.configError = generation, err
 }
 
-// ready reports why no requests are routed yet, to some pool at least.
+// ready reports why no requests are routed yet. A pool whose membership is at fault
+// keeps this process from serving the others no more than it would for itself.
 func (s *status) ready() error {
+	var waiting error
+	routing := false
 	for _, one := range s.p.pools {
-		if err := one.status.ready(); err != nil && one.name != "" {
-			return fmt.Errorf("pool %s: %w", one.name, err)
-		} else if err != nil {
-			return err
+		err := one.status.ready()
+		routing = routing || err == nil
+		if err != nil && (waiting == nil || !one.status.settled()) {
+			waiting = err
+			if one.name != "" {
+				waiting = fmt.Errorf("pool %s: %w", one.name, err)
+			}
+			if !one.status.settled() {
+				return waiting
+			}
 		}
 	}
-	return nil
+	if routing {
+		return nil
+	}
+	return waiting
 }
 
 // statusValue is the JSON of /status.

@@ -169,6 +169,8 @@ func decodePoolName(v strict.Value, dst *string, taken claims) {
 	strict.Text(dst)(v)
 	switch {
 	case *dst == "":
+	case *dst == "default":
+		v.Reject("is what metrics and logs call the pool outside of this list")
 	case !poolName.MatchString(*dst):
 		v.Reject("is not a name (want 1..50 letters, digits, '.', '-', '_', a letter first)")
 	case taken.take("component", *dst):

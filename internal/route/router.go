@@ -14,11 +14,14 @@ type Router struct {
 	tracker *load.Tracker
 	table   atomic.Pointer[Table]
 
-	mu     sync.Mutex // serialises the changes
-	set    fleet.Set
-	policy Policy
-	memory *memory
-	around surroundings
+	mu  sync.Mutex // serialises the changes
+	set fleet.Set
+	// members are the addresses of the set: the counters and the memory are held
+	// up while each of theirs is looked for.
+	members map[string]bool
+	policy  Policy
+	memory  *memory
+	around  surroundings
 }
 
 // NewRouter returns a router with an empty membership and counters of its own.
@@ -50,18 +53,21 @@ func (r *Router) Forgotten() uint64 {
 func (r *Router) SetMembership(set fleet.Set) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.set
-	r.set = set
+	before, members := r.members, addressesOf(set)
+	r.set, r.members = set, members
 	// The counters of the new members must not be forgotten, for the memberships of
 	// other routers, before they are in use.
-	r.tracker.Enroll(r, func(address string) bool { return has(set, address) || has(before, address) })
+	r.tracker.Enroll(r, func(address string) bool { return members[address] || before[address] })
 	r.publish()
-	r.tracker.Retain(r, func(address string) bool { return has(set, address) })
+	r.tracker.Retain(r, func(address string) bool { return members[address] })
 }
 
-func has(set fleet.Set, address string) bool {
-	_, member := set.Index(address)
-	return member
+func addressesOf(set fleet.Set) map[string]bool {
+	addresses := make(map[string]bool, set.Len())
+	for i := range set.Len() {
+		addresses[set.At(i).Address] = true
+	}
+	return addresses
 }
 
 // SetPolicy replaces the policy.

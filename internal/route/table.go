@@ -1,9 +1,6 @@
 package route
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/warmpath/warmpath/internal/affinity"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/load"
@@ -144,13 +141,14 @@ func (t *Table) part(has func(*candidate) bool) *Table {
 
 // enroll makes the candidates known to the memory.
 func (t *Table) enroll() {
-	t.memory.Lock()
+	candidates := make(map[string]bool, len(t.candidates))
+	for i := range t.candidates {
+		candidates[t.candidates[i].address] = true
+	}
+	t.memory.Lock() // which every decision waits for
 	defer t.memory.Unlock()
 	t.memory.Resize(len(t.candidates))
-	t.memory.Retain(func(address string) bool {
-		_, is := slices.BinarySearchFunc(t.candidates, address, func(c candidate, address string) int { return strings.Compare(c.address, address) })
-		return is
-	})
+	t.memory.Retain(func(address string) bool { return candidates[address] })
 	t.identify()
 }
 

@@ -71,4 +71,6 @@ const (
 	Remove
 	// Crash loses what runs: the requests are sent again at once, elsewhere.
 	Crash
+	// look lets the autoscaler look.
+	look
 )

@@ -68,6 +68,9 @@ func (p *own) Pick(now time.Duration, q *Query) Choice {
 	return c
 }
 
+// Wanted implements Demanding.
+func (p *own) Wanted() float64 { return p.router.Demand().Wanted }
+
 // First implements Policy.
 func (p *own) First(time.Duration, int, *Job, time.Duration) {}
 

@@ -29,6 +29,8 @@ type Config struct {
 	Window time.Duration
 	// Gossip is how often routers tell each other of their loads; 0 for never.
 	Gossip time.Duration
+	// Scale, if set, makes the fleet grow with what the policies want.
+	Scale *Scale
 	// Progress, if set, is told of every thousandth request.
 	Progress func(done, of int)
 }
@@ -54,6 +56,7 @@ type run struct {
 	left     int
 	homes    map[uint64]int
 	gossip   gossip
+	scaler   scaler
 }
 
 // Run simulates until every job is done.
@@ -79,6 +82,7 @@ func Run(c Config) (Result, error) {
 	}
 	r.gossip.begin(r.policies)
 	r.members()
+	r.watch()
 	for i := 0; i < c.Clients && r.next < len(c.Jobs); i++ {
 		if err := r.arrive(i); err != nil {
 			return Result{}, err
@@ -294,10 +298,14 @@ func (r *run) happen() error {
 	r.events = r.events[1:]
 	switch e.Kind {
 	case Add:
+		r.scaler.coming = max(r.scaler.coming-1, 0)
 		if err := r.add(r.config.Replicas[0]); err != nil {
 			return err
 		}
 		r.members()
+		return nil
+	case look:
+		r.grow()
 		return nil
 	case Remove, Crash:
 		x := r.replicas[e.Replica]

@@ -6,7 +6,6 @@ import (
 
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/load"
-	"github.com/warmpath/warmpath/internal/route"
 )
 
 // Metrics are the program's Prometheus metrics. No label has a value that a
@@ -14,7 +13,8 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	decisions  [][]prometheus.Counter // by strategy and reason
+	byReason   *prometheus.CounterVec
+	decisions  map[string][][]prometheus.Counter // by pool, strategy and reason
 	problems   []prometheus.Counter
 	endpoints  *endpoints
 	bodyWait   prometheus.Histogram
@@ -88,14 +88,9 @@ func (m *Metrics) CountForgotten(count func() uint64) {
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 func (m *Metrics) registerRequests() {
-	decisions := m.counters("warmpath_decisions_total", "Routing decisions.", "strategy", "reason")
-	for _, s := range route.Strategies() {
-		var counters []prometheus.Counter
-		for _, r := range route.Reasons() {
-			counters = append(counters, decisions.WithLabelValues(s.String(), r.String()))
-		}
-		m.decisions = append(m.decisions, counters)
-	}
+	m.byReason = m.counters("warmpath_decisions_total", "Routing decisions.", "pool", "strategy", "reason")
+	m.decisions = make(map[string][][]prometheus.Counter)
+	m.countDecisions(DefaultPool)
 	problems := m.counters("warmpath_problems_total",
 		"What kept requests from being routed by their text alone. None of them fails a request.", "problem")
 	for _, p := range extproc.Problems() {
@@ -171,7 +166,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 func (m *Metrics) decided(r *extproc.Record) {
 	m.requests.Inc()
 	d := &r.Decision
-	m.decisions[d.Strategy][d.Reason].Inc()
+	m.decisions[poolName(r.Pool)][d.Strategy][d.Reason].Inc()
 	m.countProblems(r)
 	if d.Chosen != "" {
 		m.endpoints.chosen(d.Chosen)

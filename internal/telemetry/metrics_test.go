@@ -70,7 +70,7 @@ func TestDecisionsByReason(t *testing.T) {
 	}
 	for _, s := range route.Strategies() {
 		for _, reason := range route.Reasons() {
-			want += fmt.Sprintf("warmpath_decisions_total{reason=%q,strategy=%q} %d\n", reason, s, counts[s.String()+" "+reason.String()])
+			want += fmt.Sprintf("warmpath_decisions_total{pool=\"default\",reason=%q,strategy=%q} %d\n", reason, s, counts[s.String()+" "+reason.String()])
 		}
 	}
 	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "warmpath_decisions_total"); err != nil {
@@ -104,11 +104,11 @@ func TestEveryProblemIsCounted(t *testing.T) {
 			t.Errorf("problem %s is counted %v times, want once", p, n)
 		}
 	}
-	if want := len(route.Reasons()); len(m.decisions[0]) != want {
-		t.Errorf("counters for %d reasons, there are %d", len(m.decisions[0]), want)
+	if want := len(route.Reasons()); len(m.decisions[DefaultPool][0]) != want {
+		t.Errorf("counters for %d reasons, there are %d", len(m.decisions[DefaultPool][0]), want)
 	}
-	if _, err := route.ParseStrategy(route.Strategy(len(m.decisions)).String()); err == nil {
-		t.Errorf("there are more strategies than the %d that have counters", len(m.decisions))
+	if _, err := route.ParseStrategy(route.Strategy(len(m.decisions[DefaultPool])).String()); err == nil {
+		t.Errorf("there are more strategies than the %d that have counters", len(m.decisions[DefaultPool]))
 	}
 }
 

@@ -1,9 +1,12 @@
 package telemetry
 
 import (
+	"cmp"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/route"
 )
 
 // pools are the metrics that each pool has of its own. Pools stand in the
@@ -14,6 +17,25 @@ type pools struct {
 	healthPanic      *prometheus.GaugeVec
 	leaving          *prometheus.GaugeVec
 	unacknowledged   *prometheus.GaugeVec
+	demand           *demand
+}
+
+// DefaultPool is what metrics call the pool without a name.
+const DefaultPool = "default"
+
+func poolName(name string) string { return cmp.Or(name, DefaultPool) }
+
+// countDecisions makes a pool's counters, so that counting looks nothing up by text.
+func (m *Metrics) countDecisions(pool string) {
+	var byStrategy [][]prometheus.Counter
+	for _, s := range route.Strategies() {
+		var byReason []prometheus.Counter
+		for _, r := range route.Reasons() {
+			byReason = append(byReason, m.byReason.WithLabelValues(pool, s.String(), r.String()))
+		}
+		byStrategy = append(byStrategy, byReason)
+	}
+	m.decisions[pool] = byStrategy
 }
 
 func (m *Metrics) registerPools() {
@@ -26,7 +48,9 @@ func (m *Metrics) registerPools() {
 			"Endpoints that left the membership and still finish requests.", "pool"),
 		unacknowledged: m.gauges("warmpath_rollout_unacknowledged",
 			"1 when the last membership was not acknowledged by every Envoy in time.", "pool"),
+		demand: new(demand),
 	}
+	m.registry.MustRegister(m.pools.demand)
 }
 
 // PoolMetrics are the metrics of one pool.
@@ -43,8 +67,11 @@ type PoolMetrics struct {
 	endpoints *prometheus.GaugeVec
 }
 
-// OfPool returns the metrics of a pool, from now on with a value each.
+// OfPool returns the metrics of a pool, from now on with a value each. An empty name
+// is the default pool's. It must be called before the pool's first request.
 func (m *Metrics) OfPool(name string) PoolMetrics {
+	name = poolName(name)
+	m.countDecisions(name)
 	p := PoolMetrics{
 		MembershipErrors: m.pools.membershipErrors.WithLabelValues(name),
 		HealthPanic:      m.pools.healthPanic.WithLabelValues(name),
