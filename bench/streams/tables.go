@@ -40,12 +40,12 @@ type tableRow struct {
 }
 
 const (
-	// tableEndpoints is the fleet; the memory of what was served where has 1 MiB for
+	// tableEndpoints is the fleet; the memory of what was served where has 2 MiB for
 	// each, in powers of two.
 	tableEndpoints = 7
-	// maxTables is how much may live on the heap in the end, in bytes: 8 MiB of that
-	// memory, and as much for all else.
-	maxTables = 16 << 20
+	// maxTables is how much may live on the heap in the end, in bytes: 16 MiB of that
+	// memory, and half as much for all else.
+	maxTables = 24 << 20
 	// moreTables is how much more that may be than after a tenth of the prompts.
 	moreTables = 1 << 20
 )
