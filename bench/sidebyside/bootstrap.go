@@ -74,7 +74,8 @@ func (p place) newListener() (node, error) {
 		return nil, err
 	}
 	manager["stat_prefix"] = p.name
-	route, err := find(manager, "route_config", "virtual_hosts", 0, "routes", 0, "route")
+	// The first is for other pools, which there are none of here.
+	route, err := find(manager, "route_config", "virtual_hosts", 0, "routes", 1, "route")
 	if err != nil {
 		return nil, err
 	}
