@@ -72,7 +72,7 @@ FIND_ENVOY = go run -trimpath ./internal/envoybin/cmd/envoybin $(if $(EXACT),-ex
 .PHONY: test
 test: python ## Run all tests, also those with a real Envoy and real clients (PKG=, RUN=)
 	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
-	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 25m -run '$(RUN)' $(PKG)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 45m -run '$(RUN)' $(PKG)
 
 .PHONY: test-kubernetes
 test-kubernetes: $(KAPI) ## Test membership against a real API server; building that takes ten minutes, once (RUN=)
