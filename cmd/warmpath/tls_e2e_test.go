@@ -95,7 +95,7 @@ func listening(t *testing.T, output, listener string) string {
 func TestMutualTLS(t *testing.T) {
 	files := &secrets{folder: t.TempDir()}
 	makeCertificates(t, files)
-	config := prefixAware(0)
+	config := prefixAware(100) // never too much for the home
 	config.Extra = files.config("extProc", "xds")
 	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Config: config, Bootstrap: func(config []byte) ([]byte, error) {
 		return files.envoy(t, config, "ca", "envoy"), nil
