@@ -129,30 +129,6 @@ func (s *stream) listen(m *extprocv3.ProcessingRequest) {
 	}
 }
 
-// findPool finds the pool as far as it can be told without the body.
-func (s *stream) findPool(pathModel string) {
-	pools := s.server.pools
-	if pool := pools.Named(s.said.Pool); pool != nil {
-		s.use(pool, false)
-		return
-	}
-	pool, settled := pools.early(s.head.component, pathModel)
-	if s.head.full { // Envoy could not be told of another
-		pool, settled = pools.fallback, true
-	}
-	s.use(pool, true)
-	s.byModel = !settled
-}
-
-// use settles the pool, and with it the policy.
-func (s *stream) use(pool *Pool, reroute bool) {
-	s.pool, s.record.Pool = pool, pool.Name
-	s.rerouted = reroute && pool != s.server.pools.fallback
-	if s.policy, s.record.PolicyOrigin = s.said.Policy, s.said.Origin; s.said.Origin == "" {
-		s.policy = pool.Router.Table().Policy()
-	}
-}
-
 // requestHeaders decides at once when no body is needed or comes, and asks for
 // the whole body otherwise.
 func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
@@ -243,22 +219,6 @@ func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) an
 // readLength is how many characters of the prompt are read: one at least, where
 // the body is read for its model.
 func (s *stream) readLength() int { return max(s.policy.ReadLength(), 1) }
-
-// changePool takes the pool of the model in the body, and reports whether the body
-// has to be read again for it.
-func (s *stream) changePool(r *prefix.Result) (again bool) {
-	if !s.byModel {
-		return false
-	}
-	s.byModel = false
-	pool := s.server.pools.byModel(r.Model)
-	if pool == nil || pool == s.pool {
-		return false
-	}
-	read := s.readLength()
-	s.use(pool, true)
-	return s.policy.NeedsKey() && s.readLength() != read
-}
 
 // scan reads the prompt in a body, of at most so many characters. The result is
 // valid until the scanner is given back.

@@ -1,0 +1,43 @@
+package extproc
+
+import "github.com/warmpath/warmpath/internal/prefix"
+
+// findPool finds the pool as far as it can be told without the body.
+func (s *stream) findPool(pathModel string) {
+	pools := s.server.pools
+	if pool := pools.Named(s.said.Pool); pool != nil {
+		s.use(pool, false)
+		return
+	}
+	pool, settled := pools.early(s.head.component, pathModel)
+	if s.head.full { // Envoy could not be told of another
+		pool, settled = pools.fallback, true
+	}
+	s.use(pool, true)
+	s.byModel = !settled
+}
+
+// use settles the pool, and with it the policy.
+func (s *stream) use(pool *Pool, reroute bool) {
+	s.pool, s.record.Pool = pool, pool.Name
+	s.rerouted = reroute && pool != s.server.pools.fallback
+	if s.policy, s.record.PolicyOrigin = s.said.Policy, s.said.Origin; s.said.Origin == "" {
+		s.policy = pool.Router.Table().Policy()
+	}
+}
+
+// changePool takes the pool of the model in the body, and reports whether the body
+// has to be read again for it.
+func (s *stream) changePool(r *prefix.Result) (again bool) {
+	if !s.byModel {
+		return false
+	}
+	s.byModel = false
+	pool := s.server.pools.byModel(r.Model)
+	if pool == nil || pool == s.pool {
+		return false
+	}
+	read := s.readLength()
+	s.use(pool, true)
+	return s.policy.NeedsKey() && s.readLength() != read
+}
