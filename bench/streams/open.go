@@ -45,7 +45,7 @@ func (r *openRow) perStream(before, after int) float64 {
 }
 
 func (r *openRow) resident() float64 { return r.perStream(r.Before.Resident, r.Open.Resident) }
-func (r *openRow) stack() float64 { return r.perStream(r.Before.Stacks, r.Open.Stacks) }
+func (r *openRow) stack() float64    { return r.perStream(r.Before.Stacks, r.Open.Stacks) }
 func (r *openRow) live() float64 {
 	return r.perStream(r.Before.Live+r.Before.Stacks, r.Open.Live+r.Open.Stacks)
 }
