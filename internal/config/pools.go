@@ -181,6 +181,7 @@ func decodePoolName(v strict.Value, dst *string, taken claims) {
 // decodeNames reads a list of models or components.
 func decodeNames(v strict.Value, dst *[]string, kind string, taken claims) {
 	*dst = []string{}
+	listed := make(map[string]bool)
 	v.Each(func(i int, item strict.Value) {
 		name, ok := item.Scalar("!!str", "the name of a "+kind+" (quote it)")
 		star := strings.IndexByte(name, '*')
@@ -198,14 +199,14 @@ func decodeNames(v strict.Value, dst *[]string, kind string, taken claims) {
 		case kind == "model" && star >= 0 && star < len(name)-1, kind != "model" && star >= 0:
 			item.Reject("has a * where none may be (want it at the end of a model's name)")
 			return
-		case slices.Contains(*dst, name):
+		case listed[name]:
 			item.Reject("is in the list already")
 			return
 		case taken.take(kind, name):
 			item.Reject("is a %s of two pools (a pool's name is one of its components)", kind)
 			return
 		}
-		*dst = append(*dst, name)
+		*dst, listed[name] = append(*dst, name), true
 	})
 }
 

@@ -22,15 +22,13 @@ type AdapterRules struct {
 	Models []string
 }
 
-// has reports whether the rules name a model.
-func (r AdapterRules) has(model string) bool {
+// models are the rules by name.
+func (r AdapterRules) models() *ModelRules[bool] {
+	named := new(ModelRules[bool])
 	for _, m := range r.Models {
-		start, many := strings.CutSuffix(m, "*")
-		if m == model || many && strings.HasPrefix(model, start) {
-			return true
-		}
+		named.Add(m, true)
 	}
-	return false
+	return named
 }
 
 const (
@@ -45,6 +43,7 @@ type adapters struct {
 	rules AdapterRules
 	set   fleet.Set
 	named map[string]bool // by the endpoints, whatever their state
+	rule  *ModelRules[bool]
 	sets  *lru.Cache[string, *adapterSet]
 	grown *growth
 }
@@ -66,7 +65,7 @@ func newAdapters(t *Table, set fleet.Set, s surroundings) *adapters {
 	if s.adapters.Sticky == 0 {
 		return nil
 	}
-	a := &adapters{rules: s.adapters, set: set, named: make(map[string]bool), grown: s.grown}
+	a := &adapters{rules: s.adapters, set: set, named: make(map[string]bool), rule: s.adapterModels, grown: s.grown}
 	a.sets, _ = lru.New[string, *adapterSet](maxAdapters) // it fails for a size below 1 only
 	for i := range set.Len() {
 		for _, name := range set.At(i).Adapters.All() {
@@ -86,10 +85,19 @@ func (t *Table) adapterOf(r Request) string {
 		return ""
 	case r.Adapter != "":
 		return r.Adapter
-	case r.Model != "" && (a.named[r.Model] || a.rules.has(r.Model)):
+	case r.Model != "" && a.is(r.Model):
 		return r.Model
 	}
 	return ""
+}
+
+// is reports whether a model is an adapter.
+func (a *adapters) is(model string) bool {
+	if a.named[model] {
+		return true
+	}
+	ruled, _ := a.rule.Find(model)
+	return ruled
 }
 
 // pickAdapter chooses within an adapter's set. A set without room grows; who cannot

@@ -68,9 +68,11 @@ type surroundings struct {
 	sharing bool
 	// zone is the router's own; empty when it does not matter.
 	zone string
-	// adapters are the rules for them, and grown the sets that are larger.
-	adapters AdapterRules
-	grown    *growth
+	// adapters are the rules for them, adapterModels those of their names, and grown
+	// the sets that are larger.
+	adapters      AdapterRules
+	adapterModels *ModelRules[bool]
+	grown         *growth
 }
 
 // newTable is NewTable with the memory of the tables before it.
