@@ -54,5 +54,11 @@ func (r *ModelRules[V]) Find(model string) (value V, ok bool) {
 	return value, false
 }
 
+// Names reports whether a rule is for just the model.
+func (r *ModelRules[V]) Names(model string) bool {
+	_, ok := r.exact[model]
+	return ok
+}
+
 // Len returns how many rules there are.
 func (r *ModelRules[V]) Len() int { return len(r.exact) + len(r.beginnings) }
