@@ -9,6 +9,7 @@ func (s *stream) findPool(pathModel string) {
 		s.use(pool, false)
 		return
 	}
+	s.record.Unknown = pools.unknown(s.said.Pool, s.head.component, pathModel)
 	pool, settled := pools.early(s.head.component, pathModel)
 	if s.head.full { // Envoy could not be told of another
 		pool, settled = pools.fallback, true
@@ -34,6 +35,7 @@ func (s *stream) changePool(r *prefix.Result) (again bool) {
 	}
 	s.byModel = false
 	pool := s.server.pools.byModel(r.Model)
+	s.record.Unknown.Model = pool == nil && r.Model != ""
 	if pool == nil || pool == s.pool {
 		return false
 	}

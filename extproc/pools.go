@@ -115,6 +115,19 @@ func (p *Pools) early(component, pathModel string) (pool *Pool, settled bool) {
 	return p.fallback, p.models.Len() == 0
 }
 
+// unknown says which of the words at a request's headers are no pool's. A word that is
+// not asked for, because one before it has told, is not unknown.
+func (p *Pools) unknown(name, component, pathModel string) (u Unknown) {
+	if len(p.named) == 0 {
+		return u
+	}
+	u.Pool = name != "" && p.named[name] == nil
+	known := p.components[component] != nil
+	u.Component = component != "" && !known
+	u.Model = pathModel != "" && !known && p.models.Len() > 0 && p.byModel(pathModel) == nil
+	return u
+}
+
 // byModel returns the pool of a model, nil if it belongs to none.
 func (p *Pools) byModel(model string) *Pool {
 	if model == "" {

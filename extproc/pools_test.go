@@ -93,6 +93,49 @@ func TestPoolsThatClaimTheSame(t *testing.T) {
 	}
 }
 
+// What names a pool that there is not is told, each as what it is, and what comes after
+// a word that counts is not.
+func TestUnknownNames(t *testing.T) {
+	for name, tc := range map[string]struct {
+		said, component, path, model string
+		want                         Unknown
+		pool                         string
+	}{
+		"nothing":                       {},
+		"a model of a pool":             {model: "llama-70b", pool: "llama"},
+		"a model of none":               {model: "gpt", want: Unknown{Model: true}},
+		"a component":                   {component: "big", model: "gpt", pool: "llama"},
+		"a component of none":           {component: "small", want: Unknown{Component: true}},
+		"both of none":                  {component: "small", model: "gpt", want: Unknown{Component: true, Model: true}},
+		"a component of none, a model":  {component: "small", model: "embedder", want: Unknown{Component: true}, pool: "random"},
+		"a pool that Envoy names":       {said: "tiny", component: "small", model: "gpt", pool: "tiny"},
+		"none that Envoy names":         {said: "huge", model: "llama-70b", want: Unknown{Pool: true}, pool: "llama"},
+		"a model in the path":           {path: "/model/llama-70b/invoke", pool: "llama"},
+		"a model of none in the path":   {path: "/model/gpt/invoke", want: Unknown{Model: true}},
+		"a component before the path's": {component: "big", path: "/model/gpt/invoke", pool: "llama"},
+	} {
+		observer := new(recorder)
+		settings := testSettings
+		if tc.said != "" {
+			settings.Policies = saying{ChosenPolicy{Pool: tc.said}}
+		}
+		server := NewForPools(somePools(t, newRouter(t, prefixAware(), 2)), settings, observer, func() uint64 { return 1 })
+		body := fmt.Sprintf(`{"model":%q,"prompt":"x"}`, tc.model)
+		at := tc.path
+		if at == "" {
+			at = "/v1/completions"
+		}
+		headers := fmt.Sprintf("headers :method=POST :path=%s content-type=application/json content-length=%d", at, len(body))
+		if tc.component != "" {
+			headers += " x-component=" + tc.component
+		}
+		play(t, server, message(t, headers), message(t, "body eos "+body))
+		if r := observer.records[0]; r.Unknown != tc.want || r.Pool != tc.pool {
+			t.Errorf("%s: pool %q, unknown %+v, want %q and %+v", name, r.Pool, r.Unknown, tc.pool, tc.want)
+		}
+	}
+}
+
 // manyModels are 100,000 rules in 100 pools, every one of them for all models that
 // begin alike.
 func manyModels(t testing.TB) *Pools {
