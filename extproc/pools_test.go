@@ -3,6 +3,7 @@ package extproc
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,36 @@ func TestUnknownNames(t *testing.T) {
 		if r := observer.records[0]; r.Unknown != tc.want || r.Pool != tc.pool {
 			t.Errorf("%s: pool %q, unknown %+v, want %q and %+v", name, r.Pool, r.Unknown, tc.pool, tc.want)
 		}
+	}
+}
+
+// Other pools are for requests that begin after the change; one that has begun keeps
+// those it began with.
+func TestSetPools(t *testing.T) {
+	router := newRouter(t, prefixAware(), 2)
+	before := somePools(t, router)
+	observer := new(recorder)
+	server := NewForPools(before, testSettings, observer, func() uint64 { return 1 })
+	moved, err := NewPools(&Pool{Cluster: "warmpath_pool", Router: router}, poolOf(t, router, "other", 4, prefixAware(), "llama-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const body = `{"model":"llama-70b","prompt":"x"}`
+	head := message(t, fmt.Sprintf("headers :method=POST :path=/v1/completions content-type=application/json content-length=%d", len(body)))
+	f := &fakeStream{
+		ctx: t.Context(), messages: []*extprocv3.ProcessingRequest{head, message(t, "body eos "+body)}, end: io.EOF,
+		answered: func(i int, _ []*extprocv3.ProcessingResponse) {
+			if i == 0 { // its body is still to come
+				server.SetPools(moved)
+			}
+		},
+	}
+	if err := server.Process(f); err != nil {
+		t.Fatal(err)
+	}
+	play(t, server, head, message(t, "body eos "+body))
+	if first, second := observer.records[0].Pool, observer.records[len(observer.records)-1].Pool; first != "llama" || second != "other" {
+		t.Errorf("pools %q and then %q, want llama and other", first, second)
 	}
 }
 

@@ -121,7 +121,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	if err != nil {
 		return nil, err
 	}
-	pools, err := p.served()
+	pools, err := p.served(c)
 	if err != nil {
 		return nil, usageError{err}
 	}

@@ -231,17 +231,33 @@ func (c *Config) finishPools(root strict.Value, hasMembership bool) {
 	}
 }
 
-// withRouting returns pools with what is live of those that have the same name in
-// next.
-func withRouting(pools, next []NamedPool) []NamedPool {
+// withLive returns pools with what is live of those that have the same name in next.
+// Which models and components belong to them is live as a whole, as one may move from
+// one pool to another: while a pool comes or goes, it all waits for the restart.
+func withLive(pools, next []NamedPool) []NamedPool {
 	merged := slices.Clone(pools)
+	same := slices.Equal(names(pools), names(next))
 	for i := range merged {
 		for _, n := range next {
-			if n.Name == merged[i].Name {
-				merged[i].RoutingConfig = n.RoutingConfig
-				merged[i].Adapters.Sticky, merged[i].Adapters.Models = n.Adapters.Sticky, n.Adapters.Models
+			if n.Name != merged[i].Name {
+				continue
+			}
+			merged[i].RoutingConfig = n.RoutingConfig
+			merged[i].Adapters.Sticky, merged[i].Adapters.Models = n.Adapters.Sticky, n.Adapters.Models
+			if same {
+				merged[i].Models, merged[i].Components = n.Models, n.Components
 			}
 		}
 	}
 	return merged
+}
+
+// names are the pools' names, sorted.
+func names(pools []NamedPool) []string {
+	all := make([]string, len(pools))
+	for i, p := range pools {
+		all[i] = p.Name
+	}
+	slices.Sort(all)
+	return all
 }
