@@ -159,7 +159,7 @@ func sameLines(a, b string) bool {
 // atRest fails the test if the server still holds anything.
 func atRest(t testing.TB, s *Server) {
 	t.Helper()
-	idle(t, s.pools.fallback.Router)
+	idle(t, s.pools.Load().fallback.Router)
 	if b, n, h := s.bodies.taken.Load(), s.streams.taken.Load(), s.Holding(); b != 0 || n != 0 || h != 0 {
 		t.Errorf("%d bytes of bodies, %d streams and %d slots are held by nobody", b, n, h)
 	}

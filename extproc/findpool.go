@@ -4,11 +4,12 @@ import "github.com/warmpath/warmpath/internal/prefix"
 
 // findPool finds the pool as far as it can be told without the body.
 func (s *stream) findPool(pathModel string) {
-	pools := s.server.pools
+	pools := s.pools
 	if pool := pools.Named(s.said.Pool); pool != nil {
 		s.use(pool, false)
 		return
 	}
+	s.record.Unknown = pools.unknown(s.said.Pool, s.head.component, pathModel)
 	pool, settled := pools.early(s.head.component, pathModel)
 	if s.head.full { // Envoy could not be told of another
 		pool, settled = pools.fallback, true
@@ -20,7 +21,7 @@ func (s *stream) findPool(pathModel string) {
 // use settles the pool, and with it the policy.
 func (s *stream) use(pool *Pool, reroute bool) {
 	s.pool, s.record.Pool = pool, pool.Name
-	s.rerouted = reroute && pool != s.server.pools.fallback
+	s.rerouted = reroute && pool != s.pools.fallback
 	if s.policy, s.record.PolicyOrigin = s.said.Policy, s.said.Origin; s.said.Origin == "" {
 		s.policy = pool.Router.Table().Policy()
 	}
@@ -33,7 +34,8 @@ func (s *stream) changePool(r *prefix.Result) (again bool) {
 		return false
 	}
 	s.byModel = false
-	pool := s.server.pools.byModel(r.Model)
+	pool := s.pools.byModel(r.Model)
+	s.record.Unknown.Model = pool == nil && r.Model != ""
 	if pool == nil || pool == s.pool {
 		return false
 	}

@@ -199,7 +199,7 @@ func checkDestination(t *testing.T, server *Server, r *extprocv3.ProcessingRespo
 	}
 	seen := make(map[string]bool)
 	for address := range strings.SplitSeq(named, ",") {
-		if _, member := server.pools.fallback.Router.Loads().Lookup(address); !member || seen[address] {
+		if _, member := server.pools.Load().fallback.Router.Loads().Lookup(address); !member || seen[address] {
 			t.Errorf("%q is no member or is named twice in %q", address, named)
 		}
 		seen[address] = true

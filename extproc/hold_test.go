@@ -73,7 +73,7 @@ func TestHoldEndsInTime(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		idle(t, server.pools.fallback.Router)
+		idle(t, server.pools.Load().fallback.Router)
 	})
 }
 

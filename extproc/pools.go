@@ -3,8 +3,6 @@ package extproc
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/warmpath/warmpath/internal/route"
 )
@@ -34,21 +32,20 @@ type Pool struct {
 type Pools struct {
 	fallback   *Pool
 	named      map[string]*Pool
-	models     map[string]*Pool
-	beginnings []beginning // the longest first
+	models     route.ModelRules[*Pool]
 	components map[string]*Pool
 }
 
-// beginning is a rule for all models that begin alike.
-type beginning struct {
-	model string
-	pool  *Pool
-}
+// Bounds of the models of all pools.
+const (
+	MaxModels     = 100_000
+	MaxModelBytes = 256 // of a name
+)
 
 // NewPools returns the default pool and the others as one. An error names what two
-// of them claim.
+// of them claim, or what is beyond [MaxModels] and [MaxModelBytes].
 func NewPools(fallback *Pool, others ...*Pool) (*Pools, error) {
-	p := &Pools{fallback: fallback, named: map[string]*Pool{}, models: map[string]*Pool{}, components: map[string]*Pool{}}
+	p := &Pools{fallback: fallback, named: map[string]*Pool{}, components: map[string]*Pool{}}
 	clusters := map[string]*Pool{fallback.Cluster: fallback}
 	for _, pool := range others {
 		if pool.Name == "" || p.named[pool.Name] != nil {
@@ -64,19 +61,19 @@ func NewPools(fallback *Pool, others ...*Pool) (*Pools, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(p.beginnings, func(a, b beginning) int { return cmp.Compare(len(b.model), len(a.model)) })
 	return p, nil
 }
 
 // claim notes what belongs to a pool.
 func (p *Pools) claim(pool *Pool) error {
 	for _, model := range pool.Models {
-		if other := p.models[model]; other != nil {
+		switch other, taken := p.models.Add(model, pool); {
+		case taken:
 			return fmt.Errorf("pools %q and %q: both have model %q", other.Name, pool.Name, model)
-		}
-		p.models[model] = pool
-		if start, many := strings.CutSuffix(model, "*"); many {
-			p.beginnings = append(p.beginnings, beginning{start, pool})
+		case len(model) > MaxModelBytes:
+			return fmt.Errorf("pool %q: model %.40q... has %d bytes, want at most %d", pool.Name, model, len(model), MaxModelBytes)
+		case p.models.Len() > MaxModels:
+			return fmt.Errorf("pool %q: model %q is one too many, want at most %d in all pools", pool.Name, model, MaxModels)
 		}
 	}
 	components := pool.Components
@@ -115,7 +112,20 @@ func (p *Pools) early(component, pathModel string) (pool *Pool, settled bool) {
 	if pathModel != "" {
 		return cmp.Or(p.byModel(pathModel), p.fallback), true
 	}
-	return p.fallback, len(p.models) == 0
+	return p.fallback, p.models.Len() == 0
+}
+
+// unknown says which of the words at a request's headers are no pool's. A word that is
+// not asked for, because one before it has told, is not unknown.
+func (p *Pools) unknown(name, component, pathModel string) (u Unknown) {
+	if len(p.named) == 0 {
+		return u
+	}
+	u.Pool = name != "" && p.named[name] == nil
+	known := p.components[component] != nil
+	u.Component = component != "" && !known
+	u.Model = pathModel != "" && !known && p.models.Len() > 0 && p.byModel(pathModel) == nil
+	return u
 }
 
 // byModel returns the pool of a model, nil if it belongs to none.
@@ -123,13 +133,6 @@ func (p *Pools) byModel(model string) *Pool {
 	if model == "" {
 		return nil
 	}
-	if pool := p.models[model]; pool != nil {
-		return pool
-	}
-	for _, b := range p.beginnings {
-		if strings.HasPrefix(model, b.model) {
-			return b.pool
-		}
-	}
-	return nil
+	pool, _ := p.models.Find(model)
+	return pool
 }

@@ -29,6 +29,9 @@ type Record struct {
 	Generation int
 	// Pool is the name of the request's pool, empty for the default one.
 	Pool string
+	// Unknown is what the request, or Envoy's configuration for it, named as its pool and
+	// is none's.
+	Unknown Unknown
 	// PolicyOrigin is where the policy comes from, empty if it is warmpath's own.
 	PolicyOrigin string
 	// API is the request's format by its path.
@@ -59,6 +62,14 @@ type Record struct {
 	Unanswered bool
 	// Missed says that an endpoint served which the decision had not named.
 	Missed bool
+}
+
+// Unknown says which words for a request's pool belong to no pool; the next that says
+// something counted instead. It is for fleets with pools beside the default one.
+type Unknown struct {
+	// Pool is the name in Envoy's configuration, Component the component header, Model
+	// the model in the path or the body.
+	Pool, Component, Model bool
 }
 
 // Observer is told what happens to each request. The calls come from the

@@ -86,7 +86,7 @@ func outcome(t testing.TB, settings Settings, policy route.Policy, endpoints int
 		t.Errorf("Process returned %v", err)
 	}
 	f.flush()
-	idle(t, server.pools.fallback.Router)
+	idle(t, server.pools.Load().fallback.Router)
 	for i, r := range observer.records {
 		fmt.Fprintln(&b, observer.events[i], r.Problems, r.Decision, r.Status, r.Served, r.Missed, r.Unanswered, r.KeyChars, r.API)
 	}

@@ -299,7 +299,7 @@ func (s *script) run(t *testing.T, lines string) string {
 	if decisions > 1 {
 		t.Errorf("%d decisions in one stream", decisions)
 	}
-	idle(t, s.server.pools.fallback.Router)
+	idle(t, s.server.pools.Load().fallback.Router)
 	s.printRecord()
 	return s.out.String()
 }
@@ -325,7 +325,7 @@ func (s *script) answered(t *testing.T, m *extprocv3.ProcessingRequest, answers 
 	if len(answers) == 0 {
 		s.out.WriteString("no answer\n")
 	}
-	for _, c := range s.server.pools.fallback.Router.Loads().Snapshot() {
+	for _, c := range s.server.pools.Load().fallback.Router.Loads().Snapshot() {
 		if c.Outstanding != 0 {
 			fmt.Fprintf(&s.out, "  outstanding %s: %d\n", c.Address, c.Outstanding)
 		}

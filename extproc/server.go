@@ -15,7 +15,7 @@ import (
 type Server struct {
 	extprocv3.UnimplementedExternalProcessorServer
 
-	pools    *Pools
+	pools    atomic.Pointer[Pools]
 	observer Observer
 	random   func() uint64
 	began    time.Time
@@ -36,10 +36,14 @@ func New(router *route.Router, settings Settings, observer Observer, random func
 
 // NewForPools is New for any number of pools.
 func NewForPools(pools *Pools, settings Settings, observer Observer, random func() uint64) *Server {
-	s := &Server{pools: pools, observer: observer, random: random, began: time.Now()}
+	s := &Server{observer: observer, random: random, began: time.Now()}
+	s.SetPools(pools)
 	s.SetSettings(settings)
 	return s
 }
+
+// SetPools replaces the pools for requests that begin from now on.
+func (s *Server) SetPools(pools *Pools) { s.pools.Store(pools) }
 
 // SetSettings replaces the settings for requests that begin from now on.
 func (s *Server) SetSettings(settings Settings) { s.settings.Store(settings.prepare()) }
@@ -166,10 +170,11 @@ func (s *Server) processTimed(grpcStream extprocv3.ExternalProcessor_ProcessServ
 }
 
 func (s *Server) begin(ctx context.Context) *stream {
-	settings := s.settings.Load()
+	settings, pools := s.settings.Load(), s.pools.Load()
 	return &stream{
 		server:   s,
-		pool:     s.pools.fallback,
+		pools:    pools,
+		pool:     pools.fallback,
 		settings: settings,
 		record:   Record{Context: ctx, Began: time.Now(), Generation: settings.Generation},
 	}

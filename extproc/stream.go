@@ -52,8 +52,9 @@ type stream struct {
 	held             hold
 	rec              recorded
 	// said is what Envoy's configuration says of the request.
-	said ChosenPolicy
-	pool *Pool
+	said  ChosenPolicy
+	pools *Pools // those that the request began with
+	pool  *Pool
 	// byModel: the body may name another pool. rerouted: Envoy has to be told of the
 	// pool.
 	byModel, rerouted bool

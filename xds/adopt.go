@@ -28,10 +28,7 @@ func (s *Server) adopt(services []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, service := range services {
-		if !issued.MatchString(service) || len(s.pools) == 0 {
-			continue
-		}
-		if p := s.poolOf(service); p.generation > 0 { // else there is nothing to say yet
+		if p := s.poolOf(service); p != nil && p.generation > 0 { // else it is adopted when there is something to say
 			if err := p.adopt(service); err != nil {
 				return err
 			}
@@ -41,8 +38,12 @@ func (s *Server) adopt(services []string) error {
 }
 
 // poolOf returns the pool whose cluster a service name was made for; the first
-// pool if there is none of that name any more. s.mu is held.
+// pool if there is none of that name any more, nil if it is no such name. s.mu is
+// held.
 func (s *Server) poolOf(service string) *Pool {
+	if !issued.MatchString(service) || len(s.pools) == 0 {
+		return nil
+	}
 	cluster := service[:strings.LastIndexByte(service, '/')]
 	for _, p := range s.pools {
 		if p.cluster.GetName() == cluster || slices.Contains(p.oldServices, service) {
@@ -74,6 +75,9 @@ func (p *Pool) adopt(service string) error {
 // stillWanted returns the names to serve beside the given one, when it becomes
 // the present one: those that an Envoy has subscribed to. The lock is held.
 func (p *Pool) stillWanted(present string) []string {
+	if p.generation == 0 {
+		return p.askedBefore(present)
+	}
 	var wanted []string
 	for _, service := range append(slices.Clone(p.oldServices), serviceName(p.cluster)) {
 		if service != present && p.server.clients.want(service) {
@@ -81,4 +85,16 @@ func (p *Pool) stillWanted(present string) []string {
 		}
 	}
 	return wanted
+}
+
+// askedBefore returns the names that Envoys have asked for while the pool had no
+// members, but the present one. The lock is held.
+func (p *Pool) askedBefore(present string) []string {
+	var asked []string
+	for _, service := range p.server.clients.allWanted() {
+		if service != present && p.server.poolOf(service) == p && len(asked) < maxOldServices {
+			asked = append(asked, service)
+		}
+	}
+	return asked
 }

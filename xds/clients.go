@@ -3,6 +3,7 @@ package xds
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -117,6 +118,17 @@ func (c *clients) want(service string) bool {
 		}
 	}
 	return false
+}
+
+// allWanted returns the services that Envoys have subscribed to, sorted.
+func (c *clients) allWanted() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[string]bool)
+	for _, cl := range c.streams {
+		maps.Copy(all, cl.subscribed)
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // settlement is the answer to whether all Envoys have a generation.

@@ -7,7 +7,7 @@
 //
 // Three rules, each bought with somebody's outage:
 //
-//   - Nothing is answered before the first [Server.Publish]. An Envoy that is
+//   - Nothing is answered before the first [Pool.Publish]. An Envoy that is
 //     connected to a control plane with nothing to say keeps what it has; one
 //     that is told "nothing" drops its whole pool.
 //   - The EDS service name carries a hash of the cluster. Envoy subscribes a

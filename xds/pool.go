@@ -24,8 +24,8 @@ type Pool struct {
 	oldServices []string
 }
 
-// Add makes a pool, before anything is served. An Envoy that has the
-// pool already is not answered before its first [Pool.Publish].
+// Add makes a pool, before anything is served. An Envoy that has the pool already
+// keeps it as it is until its first [Pool.Publish].
 func (s *Server) Add(o Options) (*Pool, error) {
 	cluster, err := NewCluster(o)
 	if err != nil {
@@ -105,14 +105,10 @@ func (p *Pool) send(set fleet.Set, cluster *clusterv3.Cluster) (uint64, error) {
 			return 0, err
 		}
 	}
-	first := p.generation == 0
-	if first && !slices.ContainsFunc(s.pools, func(p *Pool) bool { return p.generation > 0 }) {
+	if p.generation == 0 && !slices.ContainsFunc(s.pools, func(p *Pool) bool { return p.generation > 0 }) {
 		close(s.some)
 	}
 	p.generation, p.set, p.cluster, p.oldServices = generation, set, cluster, oldServices
-	if first && !slices.ContainsFunc(s.pools, func(p *Pool) bool { return p.generation == 0 }) {
-		close(s.ready)
-	}
 	return generation, nil
 }
 

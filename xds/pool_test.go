@@ -10,6 +10,7 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"google.golang.org/grpc"
 )
 
 // Two pools on one stream: each has its own endpoints, generations and answers.
@@ -91,41 +92,105 @@ func TestTwoPoolsOfOneName(t *testing.T) {
 	s.Close()
 }
 
-// An Envoy that has a pool already waits until its members are known again.
-func TestEnvoyKeepsWhatIsNotKnownYet(t *testing.T) {
-	s := serverOf(t, Observer{}, Options{}, Options{Name: "llama"})
-	conn := serve(t, s)
-	publishTo(t, s.pools[0], "10.0.0.1")
+// returning opens the stream of an Envoy that has clusters and endpoints from before,
+// of which it tells by their names.
+func returning(t *testing.T, conn *grpc.ClientConn, services ...string) *peer {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	t.Cleanup(cancel)
 	stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &peer{t: t, stream: stream, close: cancel}
-	p.send(&discovery.DeltaDiscoveryRequest{
-		TypeUrl: resource.ClusterType, Node: &corev3.Node{Id: "old"},
-		InitialResourceVersions: map[string]string{"warmpath_pool": "1", "llama": "1"},
-	})
-	got := make(chan *discovery.DeltaDiscoveryResponse, 1)
-	go func() {
-		if r, err := stream.Recv(); err == nil {
-			got <- r
-		}
-	}()
-	other := dial(t, conn, "new")
-	other.recv(resource.ClusterType) // while it waits
-	if len(got) > 0 {
-		t.Errorf("it was told of clusters: %v", <-got)
+	clusters, endpoints := make(map[string]string), make(map[string]string)
+	for _, service := range services {
+		cluster, _, _ := strings.Cut(service, "/")
+		clusters[cluster], endpoints[service] = "1", "1"
 	}
-	publishTo(t, s.pools[1], "10.0.1.1")
-	if r := <-got; len(r.GetRemovedResources()) > 0 || len(r.GetResources()) != 2 {
-		t.Errorf("then it got %d clusters and lost %q", len(r.GetResources()), r.GetRemovedResources())
+	p.send(&discovery.DeltaDiscoveryRequest{
+		TypeUrl: resource.ClusterType, Node: &corev3.Node{Id: "old"}, InitialResourceVersions: clusters,
+	})
+	p.send(&discovery.DeltaDiscoveryRequest{
+		TypeUrl: resource.EndpointType, ResourceNamesSubscribe: services, InitialResourceVersions: endpoints,
+	})
+	return p
+}
+
+// next returns the names of what comes next of each type, and what is taken away, in
+// whatever order the types come.
+func (p *peer) next() (resources map[string][]string, removed []string) {
+	p.t.Helper()
+	resources = make(map[string][]string)
+	for range 2 {
+		r, err := p.stream.Recv()
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, res := range r.GetResources() {
+			resources[r.GetTypeUrl()] = append(resources[r.GetTypeUrl()], res.GetName())
+		}
+		removed = append(removed, r.GetRemovedResources()...)
+		p.ack(r)
+	}
+	return resources, removed
+}
+
+// An Envoy that has pools already is told of those whose members are known, and
+// keeps the others as they are, under whatever name it has their endpoints, until
+// they are known too. What belongs to no pool any more goes at once.
+func TestEnvoyKeepsWhatIsNotKnownYet(t *testing.T) {
+	for name, llama := range map[string]string{"the same cluster": "", "a cluster of an earlier configuration": "llama/0123456789abcdef"} {
+		t.Run(name, func(t *testing.T) {
+			ev, obs := observed()
+			obs.OnSpared = func(cluster string) { ev.add("spared %s", cluster) }
+			s := serverOf(t, obs, Options{}, Options{Name: "llama"})
+			conn := serve(t, s)
+			first, second := serviceName(s.pools[0].cluster), serviceName(s.pools[1].cluster)
+			if llama == "" {
+				llama = second
+			}
+			publishTo(t, s.pools[0], "10.0.0.1")
+			p := returning(t, conn, first, llama, "gone/0123456789abcdef")
+			resources, removed := p.next()
+			if got := resources[resource.ClusterType]; !slices.Equal(got, []string{"warmpath_pool"}) {
+				t.Errorf("it was told of the clusters %q", got)
+			}
+			if !slices.Equal(removed, []string{"gone"}) {
+				t.Errorf("%q were taken from it", removed)
+			}
+			ev.wait(t, "spared llama")
+
+			g := publishTo(t, s.pools[1], "10.0.1.1")
+			resources, removed = p.next()
+			if len(removed) > 0 || !slices.Equal(resources[resource.ClusterType], []string{"llama"}) || !slices.Equal(resources[resource.EndpointType], []string{llama}) {
+				t.Errorf("then it got %q and lost %q", resources, removed)
+			}
+			ackedNow(t, s.pools[1], g)
+		})
 	}
 }
 
-// Envoy has both clusters; a control plane that comes back with one pool only takes
-// none of them away before it knows the other.
+// A change of one pool reaches an Envoy that waits for another.
+func TestChangesWhileAPoolIsNotKnown(t *testing.T) {
+	s := serverOf(t, Observer{}, Options{}, Options{Name: "llama"})
+	conn := serve(t, s)
+	publishTo(t, s.pools[0], "10.0.0.1")
+	p := returning(t, conn, serviceName(s.pools[0].cluster), serviceName(s.pools[1].cluster))
+	p.next()
+	for _, address := range []string{"10.0.0.2", "10.0.0.3"} {
+		g := publishTo(t, s.pools[0], address)
+		r := p.recv(resource.EndpointType)
+		if got := addresses(t, r); !slices.Equal(got, []string{address}) || len(r.GetRemovedResources()) > 0 {
+			t.Errorf("endpoints %q and without %q, want %s", got, r.GetRemovedResources(), address)
+		}
+		p.ack(r)
+		ackedNow(t, s.pools[0], g)
+	}
+}
+
+// Envoy has both clusters; a control plane that comes back and knows one pool's
+// members changes that one, and leaves the other as it is until it knows it too.
 func TestPoolsInEnvoy(t *testing.T) {
 	t.Parallel()
 	e := startEnvoy(t)
@@ -134,22 +199,33 @@ func TestPoolsInEnvoy(t *testing.T) {
 	publishTo(t, before.pools[0], "127.0.0.1")
 	publishTo(t, before.pools[1], "127.0.0.2")
 	e.waitReady()
-	both := func() bool {
-		return e.stat("cluster.warmpath_pool.membership_total") == "1" && e.stat("cluster.llama.membership_total") == "1"
+	have := func(first, llama string) func() bool {
+		return func() bool {
+			return e.stat("cluster.warmpath_pool.membership_total") == first && e.stat("cluster.llama.membership_total") == llama
+		}
 	}
-	eventually(t, "both pools", both)
+	eventually(t, "both pools", have("1", "1"))
+	changes := e.stat("cluster.llama.membership_change")
 	kill()
 	after := serverOf(t, Observer{}, Options{}, Options{Name: "llama"})
 	e.control(after)
 	publishTo(t, after.pools[0], "127.0.0.1", "127.0.0.3")
-	eventually(t, "Envoy is back", func() bool { return e.stat("control_plane.connected_state") == "1" })
-	if !both() {
-		t.Error("a pool changed before the control plane knew the other's members")
+	eventually(t, "the new members of the first", have("2", "1"))
+	publishTo(t, after.pools[0], "127.0.0.1", "127.0.0.3", "127.0.0.6")
+	eventually(t, "more of them", have("3", "1"))
+	g := publishTo(t, after.pools[1], "127.0.0.2")
+	ackedNow(t, after.pools[1], g)
+	if now := e.stat("cluster.llama.membership_change"); now != changes || !have("3", "1")() {
+		t.Errorf("the same members changed the other pool: %s changes, before %s", now, changes)
 	}
 	publishTo(t, after.pools[1], "127.0.0.2", "127.0.0.4", "127.0.0.5")
-	eventually(t, "the new members", func() bool {
-		return e.stat("cluster.warmpath_pool.membership_total") == "2" && e.stat("cluster.llama.membership_total") == "3"
-	})
+	eventually(t, "the new members of both", have("3", "3"))
+	if n := e.stat("cluster_manager.cluster_removed"); n != "0" {
+		t.Errorf("%s clusters were taken away", n)
+	}
+	if n := e.stat("cluster_manager.cluster_modified"); n != "0" {
+		t.Errorf("%s clusters were made anew", n)
+	}
 }
 
 func joined(p *Pool) bool {

@@ -35,7 +35,6 @@ type Server struct {
 	mu    sync.Mutex // one publication at a time
 	pools []*Pool
 	some  chan struct{} // closed once any pool was published
-	ready chan struct{} // closed once every pool was
 }
 
 // New returns a server without pools: see [Server.Add].
@@ -48,7 +47,6 @@ func New(obs Observer) *Server {
 		endpoints: cache.NewLinearCache(resource.EndpointType, prefix),
 		clients:   newClients(obs),
 		some:      make(chan struct{}),
-		ready:     make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	mux := &cache.MuxCache{
@@ -70,23 +68,13 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 // themselves, and bound that wait: an Envoy that is frozen holds its stream.
 func (s *Server) Close() { s.cancel() }
 
-// DeltaAggregatedResources serves one Envoy. One that has a pool already, which has no
-// members here yet, waits for them: it would take out a pool that is left out. Others
-// are served as soon as there is anything to serve.
+// DeltaAggregatedResources serves one Envoy as soon as there is anything to serve. Of
+// a pool that has no members here yet it says nothing, whatever the Envoy has of it.
 func (s *Server) DeltaAggregatedResources(stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer) error {
 	if err := s.await(stream.Context(), s.some); err != nil {
 		return err
 	}
-	first, err := stream.Recv()
-	if err != nil {
-		return err
-	}
-	if s.hasUnknown(first.GetInitialResourceVersions()) {
-		if err := s.await(stream.Context(), s.ready); err != nil {
-			return err
-		}
-	}
-	return s.delta.DeltaStreamHandler(&begunStream{stream, first}, resource.AnyType)
+	return s.delta.DeltaStreamHandler(&sparing{stream, s}, resource.AnyType)
 }
 
 func (s *Server) await(ctx context.Context, event <-chan struct{}) error {
@@ -98,34 +86,6 @@ func (s *Server) await(ctx context.Context, event <-chan struct{}) error {
 	case <-s.ctx.Done():
 		return status.Error(codes.Unavailable, "the control plane is shutting down")
 	}
-}
-
-// hasUnknown reports whether any of the resources is the cluster of a pool that has
-// no members here yet.
-func (s *Server) hasUnknown(resources map[string]string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range s.pools {
-		if _, has := resources[p.cluster.GetName()]; has && p.generation == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// begunStream is a stream whose first message was read.
-type begunStream struct {
-	discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesServer
-	first *discovery.DeltaDiscoveryRequest
-}
-
-// Recv returns the first message once more, then those that follow.
-func (b *begunStream) Recv() (*discovery.DeltaDiscoveryRequest, error) {
-	if first := b.first; first != nil {
-		b.first = nil
-		return first, nil
-	}
-	return b.AggregatedDiscoveryService_DeltaAggregatedResourcesServer.Recv()
 }
 
 func serviceName(c *clusterv3.Cluster) string { return c.GetEdsClusterConfig().GetServiceName() }

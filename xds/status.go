@@ -7,6 +7,9 @@ type Observer struct {
 	OnConnect, OnDisconnect func(node string)
 	// OnAck is called when an Envoy uses the endpoints of a pool's generation.
 	OnAck func(node string, generation uint64)
+	// OnSpared is called when an Envoy comes that has the cluster of a pool without
+	// members here: it keeps what it has of it.
+	OnSpared func(cluster string)
 	// OnNack is called when an Envoy refuses a resource; detail is its own text.
 	OnNack func(Nack)
 }

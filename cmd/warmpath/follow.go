@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/discovery"
@@ -102,6 +103,10 @@ func (p *program) watchConfig(ctx context.Context) error {
 		}
 		effective, restart := p.config.Reload(next)
 		s, err := p.settings(effective, generation+1)
+		var pools *extproc.Pools
+		if err == nil {
+			pools, err = p.served(effective)
+		}
 		if err != nil {
 			p.metrics.ConfigErrors.Inc()
 			p.status.configured(generation, err)
@@ -110,6 +115,7 @@ func (p *program) watchConfig(ctx context.Context) error {
 		}
 		generation++
 		p.setPolicies(effective)
+		p.extproc.SetPools(pools)
 		p.extproc.SetSettings(s)
 		p.level.Set(logLevel(effective.Log.Level))
 		p.metrics.ConfigGeneration.Set(float64(generation))

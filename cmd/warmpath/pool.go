@@ -103,13 +103,14 @@ func (o *pool) run(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// served is the pools as requests find them.
-func (p *program) served() (*extproc.Pools, error) {
+// served is the pools as requests find them, with the models and components of a
+// configuration.
+func (p *program) served(c config.Config) (*extproc.Pools, error) {
 	var pools []*extproc.Pool
 	for i, one := range p.pools {
 		served := &extproc.Pool{Name: one.name, Cluster: one.config.Cluster.Name, Router: one.router}
 		if i > 0 {
-			served.Models, served.Components = p.config.Pools[i-1].Models, p.config.Pools[i-1].Components
+			served.Models, served.Components = c.Pools[i-1].Models, c.Pools[i-1].Components
 		}
 		pools = append(pools, served)
 	}

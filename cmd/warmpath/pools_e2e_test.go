@@ -217,3 +217,29 @@ func TestPolicyOfAPoolIsLive(t *testing.T) {
 		t.Errorf("PREFIX_AWARE uses %v", hosts)
 	}
 }
+
+// So is which models and components belong to it, while requests run.
+func TestModelsOfAPoolAreLive(t *testing.T) {
+	t.Parallel()
+	s := startPools(t)
+	tr := startTraffic(t, s.Stack, 2)
+	for _, tc := range []struct {
+		models string // of other
+		pool   []string
+	}{{"[other, embedder]", s.other}, {"[other]", s.first}} {
+		c := s.config
+		c.Extra = strings.Replace(c.Extra, "models: [other]", "models: "+tc.models, 1)
+		if err := s.SetConfig(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			host, err := served(t.Context(), s.Stack, "/v1/chat/completions", bodyFor("embedder", i))
+			if err != nil || !slices.Contains(tc.pool, host) {
+				t.Errorf("models %s: served by %s (%v), want one of %v", tc.models, host, err, tc.pool)
+			}
+		}
+	}
+	tr.more(t, s.Stack, 20)
+	tr.end()
+	noMisses(t, s.Stack)
+}

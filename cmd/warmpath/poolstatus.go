@@ -19,6 +19,8 @@ type poolStatus struct {
 	source  discovery.Update
 	health  health.View
 	rollout rollout.Status
+	// spared is set once an Envoy has come that has the pool from before.
+	spared bool
 }
 
 func (s *poolStatus) sourced(u discovery.Update) {
@@ -41,6 +43,13 @@ func (s *poolStatus) rolledOut(r rollout.Status) {
 	s.rollout = r
 }
 
+// isSpared notes that an Envoy has the pool from before.
+func (s *poolStatus) isSpared() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spared = true
+}
+
 // known reports whether there is a membership.
 func (s *poolStatus) known() bool {
 	s.mu.Lock()
@@ -49,12 +58,12 @@ func (s *poolStatus) known() bool {
 }
 
 // settled reports whether a request may be sent to the pool's cluster by its name:
-// Envoy has it, or will not have it soon because the membership is at fault. Before
-// that Envoy would answer that there is no such cluster.
+// Envoy has it, from before too, or will not have it soon because the membership is
+// at fault. Before that Envoy would answer that there is no such cluster.
 func (s *poolStatus) settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rollout.Routing || s.source.Err != nil
+	return s.rollout.Routing || s.spared || s.source.Err != nil
 }
 
 // ready reports why no requests are routed yet.

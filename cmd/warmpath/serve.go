@@ -121,7 +121,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	if err != nil {
 		return nil, err
 	}
-	pools, err := p.served()
+	pools, err := p.served(c)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -171,6 +171,7 @@ func (p *program) newControlPlane() (err error) {
 			p.metrics.Envoys.Dec()
 			p.log.Info("Envoy left the control plane", "node", node)
 		},
+		OnSpared: p.spared,
 		OnNack: func(n xds.Nack) {
 			p.metrics.Nacks.WithLabelValues(n.TypeURL).Inc()
 			p.log.Error("Envoy refused a resource and keeps what it has", "node", n.Node, "type", n.TypeURL, "detail", n.Detail)
@@ -183,6 +184,16 @@ func (p *program) newControlPlane() (err error) {
 		}
 	}
 	return nil
+}
+
+// spared notes that an Envoy has a pool whose members are not known here.
+func (p *program) spared(cluster string) {
+	for _, one := range p.pools {
+		if one.config.Cluster.Name == cluster {
+			one.status.isSpared()
+			one.changed()
+		}
+	}
 }
 
 // ballast is memory that is never touched, and so never taken. The garbage

@@ -22,28 +22,34 @@ func TestServingWaitsForThePools(t *testing.T) {
 	type state struct {
 		source  discovery.Update
 		routing bool
+		spared  bool
 	}
 	for name, tc := range map[string]struct {
 		pools []state // the default one first
 		want  bool
 	}{
-		"nothing read":               {[]state{{source: none}}, false},
-		"no pools but the default":   {[]state{{source: read}}, true},
-		"broken":                     {[]state{{source: broken}}, false},
-		"a pool without a set":       {[]state{{read, true}, {none, false}}, false},
-		"a pool that Envoy lacks":    {[]state{{read, true}, {read, false}}, false},
-		"a pool that Envoy has":      {[]state{{read, true}, {read, true}}, true},
-		"one of two that Envoy has":  {[]state{{read, true}, {read, true}, {read, false}}, false},
-		"a pool with a broken file":  {[]state{{read, true}, {broken, false}}, true},
-		"only another than default":  {[]state{{broken, false}, {read, true}}, true},
-		"every file of all is bad":   {[]state{{broken, false}, {broken, false}}, false},
-		"the default not yet routed": {[]state{{read, false}, {read, true}}, true},
+		"nothing read":                   {[]state{{source: none}}, false},
+		"no pools but the default":       {[]state{{source: read}}, true},
+		"broken":                         {[]state{{source: broken}}, false},
+		"a pool without a set":           {[]state{{read, true, false}, {none, false, false}}, false},
+		"one that Envoy has from before": {[]state{{read, true, false}, {none, false, true}}, true},
+		"all that Envoy has from before": {[]state{{none, false, true}, {none, false, true}}, false},
+		"a pool that Envoy lacks":        {[]state{{read, true, false}, {read, false, false}}, false},
+		"a pool that Envoy has":          {[]state{{read, true, false}, {read, true, false}}, true},
+		"one of two that Envoy has":      {[]state{{read, true, false}, {read, true, false}, {read, false, false}}, false},
+		"a pool with a broken file":      {[]state{{read, true, false}, {broken, false, false}}, true},
+		"only another than default":      {[]state{{broken, false, false}, {read, true, false}}, true},
+		"every file of all is bad":       {[]state{{broken, false, false}, {broken, false, false}}, false},
+		"the default not yet routed":     {[]state{{read, false, false}, {read, true, false}}, true},
 	} {
 		p := &program{health: health.NewServer()}
 		for _, s := range tc.pools {
 			status := new(poolStatus)
 			status.sourced(s.source)
 			status.rolledOut(rollout.Status{Routing: s.routing})
+			if s.spared {
+				status.isSpared()
+			}
 			p.pools = append(p.pools, &pool{status: status})
 		}
 		p.setServing(false)

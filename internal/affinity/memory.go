@@ -19,9 +19,6 @@ const (
 	maxEntries         = 1 << 22
 )
 
-// ID stands for an endpoint; 0 for none.
-type ID uint16
-
 // Entry is what is known of one level.
 type Entry struct {
 	key     uint64
@@ -46,8 +43,8 @@ type Memory struct {
 	// forgotten are the entries that gave way to others.
 	forgotten uint64
 
-	ids  map[string]ID
-	busy []int64 // by ID, that of none included: when its prefills will have ended, in ns
+	numbers numbers
+	busy    []int64 // by ID, that of none included: when its prefills will have ended, in ns
 	// given is the work that each was given here, in ns.
 	given  []int64
 	placed placed
@@ -55,7 +52,7 @@ type Memory struct {
 
 // New returns an empty memory.
 func New() *Memory {
-	m := &Memory{ids: make(map[string]ID), busy: make([]int64, 1), given: make([]int64, 1)}
+	m := &Memory{numbers: numbers{of: make(map[string]ID), gone: make([]bool, 1)}, busy: make([]int64, 1), given: make([]int64, 1)}
 	m.Resize(1)
 	return m
 }
@@ -68,6 +65,7 @@ func (m *Memory) Resize(endpoints int) {
 	for i := range m.soon {
 		m.soon[i] = float32(math.Exp2(-float64(i) / m.window))
 	}
+	m.numbers.resize(endpoints)
 	m.want = max(m.want, minEntries)
 	for m.want < endpoints*EntriesPerEndpoint && m.want < maxEntries {
 		m.want *= 2
@@ -76,6 +74,7 @@ func (m *Memory) Resize(endpoints int) {
 
 func (m *Memory) grow() {
 	old := m.sets
+	m.numbers.next = 0 // the entries stand elsewhere now
 	m.sets = make([][ways]Entry, m.want/ways)
 	for i := range old {
 		for j := range old[i] {
@@ -92,33 +91,6 @@ func (m *Memory) Forgotten() uint64 { return m.forgotten }
 
 // Bytes returns the size of the table.
 func (m *Memory) Bytes() int { return len(m.sets) * ways * 32 }
-
-// ID returns the number of an endpoint. An address keeps it as long as it is
-// retained, and no other ever gets it.
-func (m *Memory) ID(address string) ID {
-	if id, ok := m.ids[address]; ok {
-		return id
-	}
-	if len(m.busy) > math.MaxUint16 { // after 65,535 addresses all is forgotten
-		clear(m.sets)
-		clear(m.ids)
-		m.busy, m.given = m.busy[:1], m.given[:1]
-	}
-	id := ID(len(m.busy))
-	m.ids[address] = id
-	m.busy, m.given = append(m.busy, 0), append(m.given, 0)
-	return id
-}
-
-// Retain forgets what the endpoints have that keep does not name: whoever was away
-// may come back without its cache.
-func (m *Memory) Retain(keep func(address string) bool) {
-	for address := range m.ids {
-		if !keep(address) {
-			delete(m.ids, address)
-		}
-	}
-}
 
 // Begin counts a request and returns by what its heats are to be divided to be
 // shares of the recent requests.
@@ -190,8 +162,11 @@ func (m *Memory) place(key uint64) *Entry {
 // Holders returns the endpoints that have served the level; 0 is none.
 func (e *Entry) Holders() *[maxHolders]ID { return &e.holders }
 
-// Remember says that an endpoint serves a level, if it is still known.
+// Remember says that an endpoint serves a level, if both are known still.
 func (m *Memory) Remember(key uint64, id ID) {
+	if isGone(m.numbers.gone, id) {
+		return
+	}
 	e := m.place(key)
 	if e.key != key || e.heat == 0 {
 		return

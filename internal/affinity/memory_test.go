@@ -1,7 +1,6 @@
 package affinity
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -152,29 +151,6 @@ func TestResizeKeeps(t *testing.T) {
 		if e, _ := m.Visit(key + 1); !slices.Equal(holdersOf(e), []ID{ID(key%5 + 1)}) {
 			t.Fatalf("key %d has holders %v", key, holdersOf(e))
 		}
-	}
-}
-
-// Addresses come and go for ever.
-func TestIDsRunOut(t *testing.T) {
-	m := New()
-	first := m.ID("a")
-	for i := range 200_000 {
-		id := m.ID(fmt.Sprint(i))
-		m.Give(id, 0, 5)
-		if m.Wait(id, 0) != 5+m.Wait(id, 5) {
-			t.Fatal("wait")
-		}
-		if id == 0 || len(m.busy) > math.MaxUint16+1 {
-			t.Fatalf("address %d is %d of %d", i, id, len(m.busy))
-		}
-	}
-	if m.ID("a") == 0 || first == 0 {
-		t.Error("no number")
-	}
-	m.Give(math.MaxUint16, 0, 1) // of a table before all was forgotten
-	if m.Wait(math.MaxUint16, 0) < 0 {
-		t.Error("wait")
 	}
 }
 

@@ -181,6 +181,7 @@ func decodePoolName(v strict.Value, dst *string, taken claims) {
 // decodeNames reads a list of models or components.
 func decodeNames(v strict.Value, dst *[]string, kind string, taken claims) {
 	*dst = []string{}
+	listed := make(map[string]bool)
 	v.Each(func(i int, item strict.Value) {
 		name, ok := item.Scalar("!!str", "the name of a "+kind+" (quote it)")
 		star := strings.IndexByte(name, '*')
@@ -198,14 +199,14 @@ func decodeNames(v strict.Value, dst *[]string, kind string, taken claims) {
 		case kind == "model" && star >= 0 && star < len(name)-1, kind != "model" && star >= 0:
 			item.Reject("has a * where none may be (want it at the end of a model's name)")
 			return
-		case slices.Contains(*dst, name):
+		case listed[name]:
 			item.Reject("is in the list already")
 			return
 		case taken.take(kind, name):
 			item.Reject("is a %s of two pools (a pool's name is one of its components)", kind)
 			return
 		}
-		*dst = append(*dst, name)
+		*dst, listed[name] = append(*dst, name), true
 	})
 }
 
@@ -230,17 +231,33 @@ func (c *Config) finishPools(root strict.Value, hasMembership bool) {
 	}
 }
 
-// withRouting returns pools with what is live of those that have the same name in
-// next.
-func withRouting(pools, next []NamedPool) []NamedPool {
+// withLive returns pools with what is live of those that have the same name in next.
+// Which models and components belong to them is live as a whole, as one may move from
+// one pool to another: while a pool comes or goes, it all waits for the restart.
+func withLive(pools, next []NamedPool) []NamedPool {
 	merged := slices.Clone(pools)
+	same := slices.Equal(names(pools), names(next))
 	for i := range merged {
 		for _, n := range next {
-			if n.Name == merged[i].Name {
-				merged[i].RoutingConfig = n.RoutingConfig
-				merged[i].Adapters.Sticky, merged[i].Adapters.Models = n.Adapters.Sticky, n.Adapters.Models
+			if n.Name != merged[i].Name {
+				continue
+			}
+			merged[i].RoutingConfig = n.RoutingConfig
+			merged[i].Adapters.Sticky, merged[i].Adapters.Models = n.Adapters.Sticky, n.Adapters.Models
+			if same {
+				merged[i].Models, merged[i].Components = n.Models, n.Components
 			}
 		}
 	}
 	return merged
+}
+
+// names are the pools' names, sorted.
+func names(pools []NamedPool) []string {
+	all := make([]string, len(pools))
+	for i, p := range pools {
+		all[i] = p.Name
+	}
+	slices.Sort(all)
+	return all
 }

@@ -20,7 +20,7 @@ func livePaths() []string {
 func (c Config) Reload(next Config) (effective Config, restart []string) {
 	effective = c
 	effective.RoutingConfig = next.RoutingConfig
-	effective.Pools = withRouting(c.Pools, next.Pools)
+	effective.Pools = withLive(c.Pools, next.Pools)
 	effective.Component = next.Component
 	effective.Policies = next.Policies
 	effective.Routers = next.Routers
@@ -38,7 +38,7 @@ func (c Config) Reload(next Config) (effective Config, restart []string) {
 // NeedsRestart returns the paths, sorted, of what differs between two
 // configurations and takes effect only at a restart.
 func NeedsRestart(old, next Config) []string {
-	old.Pools = withRouting(old.Pools, next.Pools)
+	old.Pools = withLive(old.Pools, next.Pools)
 	return slices.DeleteFunc(Diff(old, next), live)
 }
 

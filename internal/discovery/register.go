@@ -199,6 +199,11 @@ func matches(headers []string, set fleet.Set, known bool) bool {
 
 // body reads what was sent, or answers why not.
 func (a *API) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	if coding := strings.Join(r.Header.Values("Content-Encoding"), ", "); coding != "" && !strings.EqualFold(coding, "identity") {
+		w.Header().Set("Accept-Encoding", "identity")
+		a.reject(w, http.StatusUnsupportedMediaType, fmt.Errorf("the body has the content-encoding %.80q, want none", coding))
+		return nil, false
+	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTimeout))
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, watch.MaxBytes))
 	var large *http.MaxBytesError

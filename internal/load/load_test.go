@@ -218,6 +218,30 @@ func TestRetainOfSeveralMemberships(t *testing.T) {
 	}
 }
 
+// The grace of an endpoint that has left a membership is over after changes of that
+// one, however often others change.
+func TestGraceIsThatOfTheOwnMembership(t *testing.T) {
+	tracker := NewTracker()
+	tracker.Counter("10.0.0.1:80")
+	own, other := new(int), new(int)
+	none := func(string) bool { return false }
+	tracker.Retain(own, func(string) bool { return true })
+	tracker.Retain(other, none)
+	for range graceRetentions - 1 {
+		tracker.Retain(own, none)
+		for range 3 * graceRetentions {
+			tracker.Retain(other, none)
+		}
+		if _, ok := tracker.Lookup("10.0.0.1:80"); !ok {
+			t.Fatal("forgotten by changes of another membership")
+		}
+	}
+	tracker.Retain(own, none)
+	if _, ok := tracker.Lookup("10.0.0.1:80"); ok {
+		t.Error("not forgotten after the grace")
+	}
+}
+
 func TestReserveAllocatesNothing(t *testing.T) {
 	var c Counter
 	if n := testing.AllocsPerRun(100, func() {

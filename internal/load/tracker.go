@@ -23,13 +23,15 @@ type Owner any
 
 type entry struct {
 	counter Counter
-	// missed is how many retentions in a row found the endpoint in no membership.
-	missed int
+	// missed is how many retentions in a row each owner has made without the endpoint,
+	// since it had it: those that have it, or had it a short time ago. What no owner had
+	// has nobody's, under nil.
+	missed map[Owner]int
 }
 
 // graceRetentions is how many memberships in a row must leave an idle endpoint
-// out before its counter is dropped: a request that still decides on the
-// snapshot before may reserve on it.
+// out before its counter is dropped, of each owner that had it: a request that
+// still decides on the owner's snapshot before may reserve on it.
 const graceRetentions = 2
 
 // NewTracker returns a tracker without endpoints.
@@ -43,7 +45,7 @@ func (t *Tracker) Counter(address string) *Counter {
 	defer t.mu.Unlock()
 	e := t.counters[address]
 	if e == nil {
-		e = new(entry)
+		e = &entry{missed: map[Owner]int{nil: 0}}
 		t.counters[address] = e
 	}
 	return &e.counter
@@ -76,14 +78,25 @@ func (t *Tracker) Retain(owner Owner, has func(address string) bool) {
 	defer t.mu.Unlock()
 	t.members[owner] = has
 	for address, e := range t.counters {
-		switch {
-		case t.named(address):
-			e.missed = 0
-		case e.counter.Outstanding() > 0:
-		case e.missed+1 >= graceRetentions:
+		e.retained(owner, has(address))
+		if len(e.missed) == 0 && e.counter.Outstanding() == 0 && !t.named(address) {
 			delete(t.counters, address)
-		default:
-			e.missed++
+		}
+	}
+}
+
+// retained notes whether an owner's new membership has the endpoint.
+func (e *entry) retained(owner Owner, has bool) {
+	if has {
+		delete(e.missed, nil)
+		e.missed[owner] = 0
+		return
+	}
+	for _, o := range []Owner{owner, nil} {
+		if missed, ok := e.missed[o]; ok {
+			if e.missed[o] = missed + 1; missed+1 >= graceRetentions {
+				delete(e.missed, o)
+			}
 		}
 	}
 }

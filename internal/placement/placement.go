@@ -177,6 +177,28 @@ func (x Index) Rank(key uint64, i int) int {
 	return rank
 }
 
+// First returns the positions of the first n homes of a key, in order; all if there
+// are no more. A few take one look at every node.
+func (x Index) First(key uint64, n int) []int32 {
+	n = min(n, x.Len())
+	first := make([]int32, n)
+	if n <= maxTop {
+		var homes [maxTop]int
+		x.Top(key, homes[:n])
+		for i := range first {
+			first[i] = int32(homes[i])
+		}
+		return first
+	}
+	all := make([]int32, x.Len())
+	for i := range all {
+		all[i] = int32(i)
+	}
+	x.Select(key, all, n)
+	copy(first, all)
+	return first
+}
+
 // Select reorders a list of positions so that its first n are those that come
 // first in the order of a key, in that order.
 func (x Index) Select(key uint64, among []int32, n int) {

@@ -2,9 +2,7 @@ package route
 
 import (
 	"strings"
-	"sync"
 
-	"github.com/cespare/xxhash/v2"
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/warmpath/warmpath/internal/fleet"
@@ -22,55 +20,37 @@ type AdapterRules struct {
 	Models []string
 }
 
-// has reports whether the rules name a model.
-func (r AdapterRules) has(model string) bool {
+// models are the rules by name.
+func (r AdapterRules) models() *ModelRules[bool] {
+	named := new(ModelRules[bool])
 	for _, m := range r.Models {
-		start, many := strings.CutSuffix(m, "*")
-		if m == model || many && strings.HasPrefix(model, start) {
-			return true
-		}
+		named.Add(m, true)
 	}
-	return false
+	return named
 }
-
-const (
-	// maxAdapters bounds the adapters whose sets are kept; a client may make up names.
-	maxAdapters = 1024
-	// growthTime is how long a set stays as large as it had to become, in ns.
-	growthTime = 300e9
-)
 
 // adapters are what a table knows of adapters.
 type adapters struct {
 	rules AdapterRules
 	set   fleet.Set
-	named map[string]bool // by the endpoints, whatever their state
-	sets  *lru.Cache[string, *adapterSet]
-	grown *growth
-}
-
-// adapterSet is who serves an adapter, in order.
-type adapterSet struct {
-	name string
-	able *Table // all who can
-
-	mu     sync.Mutex
-	order  []int32 // of the candidates of able, the first sorted ones in the adapter's order
-	sorted int
-	// first is the table of the first n, the last that was used.
-	first *Table
-	n     int
+	named map[string][]int32 // by the endpoints, whatever their state: who has it
+	rule  *ModelRules[bool]
+	// sets are those of real adapters, guessed those of names that a client may have
+	// made up: however many it makes up, they take no real one's place.
+	sets, guessed *lru.Cache[string, *adapterSet]
+	grown         *growth
 }
 
 func newAdapters(t *Table, set fleet.Set, s surroundings) *adapters {
 	if s.adapters.Sticky == 0 {
 		return nil
 	}
-	a := &adapters{rules: s.adapters, set: set, named: make(map[string]bool), grown: s.grown}
+	a := &adapters{rules: s.adapters, set: set, named: make(map[string][]int32), rule: s.adapterModels, grown: s.grown}
 	a.sets, _ = lru.New[string, *adapterSet](maxAdapters) // it fails for a size below 1 only
+	a.guessed, _ = lru.New[string, *adapterSet](maxAdapters)
 	for i := range set.Len() {
 		for _, name := range set.At(i).Adapters.All() {
-			a.named[name] = true
+			a.named[name] = append(a.named[name], int32(i))
 		}
 	}
 	return a
@@ -86,29 +66,28 @@ func (t *Table) adapterOf(r *Request) string {
 		return ""
 	case r.Adapter != "":
 		return r.Adapter
-	case r.Model != "" && (a.named[r.Model] || a.rules.has(r.Model)):
+	case r.Model != "" && a.is(r.Model):
 		return r.Model
 	}
 	return ""
 }
 
+// is reports whether a model is an adapter.
+func (a *adapters) is(model string) bool {
+	ruled, _ := a.rule.Find(model)
+	return ruled || len(a.named[model]) > 0
+}
+
+// isReal reports whether an endpoint or a rule names the adapter itself. Other names
+// are the client's alone.
+func (a *adapters) isReal(name string) bool { return len(a.named[name]) > 0 || a.rule.Names(name) }
+
 // pickAdapter chooses within an adapter's set. A set without room grows; who cannot
 // serve the adapter is never chosen.
 func (t *Table) pickAdapter(d *Decision, policy Policy, r *Request, name string) load.Reservation {
 	set := t.adapterSet(name)
-	all := len(set.order)
-	n := t.adapters.rules.Sticky + t.adapters.grown.by(name, r.Now)
-	if n < all {
-		limits := set.able.bounds(policy.partThreshold())
-		needed := n
-		for needed < all && !set.room(needed, limits) {
-			needed++
-		}
-		if needed > n {
-			t.adapters.grown.to(name, needed-t.adapters.rules.Sticky, r.Now)
-		}
-		n = needed
-	}
+	all := len(set.able.candidates)
+	n := t.sizeOf(set, policy, r.Now)
 	if n < all {
 		if slot, ok := set.table(n).pick(d, policy, r); ok {
 			d.AdapterSet = n
@@ -120,31 +99,45 @@ func (t *Table) pickAdapter(d *Decision, policy Policy, r *Request, name string)
 	return slot
 }
 
+// sizeOf returns how many endpoints a set has now. One that is larger than the rules
+// say stays so while the smaller one would have no room.
+func (t *Table) sizeOf(set *adapterSet, policy Policy, now int64) int {
+	all, sticky := len(set.able.candidates), t.adapters.rules.Sticky
+	if sticky >= all {
+		return all
+	}
+	n := min(sticky+t.adapters.grown.by(set.name, set.real, now), all)
+	needed := set.needed(set.able.bounds(policy.partThreshold()))
+	if needed >= n && needed > sticky {
+		t.adapters.grown.to(set.name, set.real, needed-sticky, now)
+	}
+	return max(n, needed)
+}
+
 func (t *Table) adapterSet(name string) *adapterSet {
-	if set, ok := t.adapters.sets.Get(name); ok {
+	sets := t.adapters.guessed
+	isReal := t.adapters.isReal(name)
+	if isReal {
+		sets = t.adapters.sets
+	}
+	if set, ok := sets.Get(name); ok {
 		return set
 	}
-	set := &adapterSet{name: strings.Clone(name), able: t}
-	if t.adapters.named[name] {
-		set.able = t.owners(name)
-	}
-	set.order = make([]int32, len(set.able.candidates))
-	for i := range set.order {
-		set.order[i] = int32(i)
+	set := &adapterSet{name: strings.Clone(name), real: isReal, able: t}
+	if has := t.adapters.named[name]; len(has) > 0 {
+		set.able = t.owners(has)
 	}
 	set.sort(t.adapters.rules.Sticky)
-	t.adapters.sets.Add(set.name, set)
+	sets.Add(set.name, set)
 	return set
 }
 
 // owners returns a table of those that have an adapter: the most eligible of them,
 // whoever else there is.
-func (t *Table) owners(name string) *Table {
-	var endpoints []fleet.Endpoint
-	for _, e := range t.adapters.set.Endpoints() {
-		if e.Adapters.Has(name) {
-			endpoints = append(endpoints, e)
-		}
+func (t *Table) owners(has []int32) *Table {
+	endpoints := make([]fleet.Endpoint, len(has))
+	for i, at := range has {
+		endpoints[i] = t.adapters.set.At(int(at))
 	}
 	set, _ := fleet.NewSet(endpoints)
 	o := &Table{policy: t.policy, membership: t.membership, memory: t.memory, stray: t.stray, tracker: t.tracker}
@@ -154,88 +147,4 @@ func (t *Table) owners(name string) *Table {
 	defer t.memory.Unlock()
 	o.identify()
 	return o
-}
-
-// adapterKey is what orders the endpoints for an adapter. Routers must agree on it.
-func adapterKey(name string) uint64 { return xxhash.Sum64String("warmpath/adapter\x00" + name) }
-
-// sort puts the first n of the order in their places. s.mu is held, or s is new.
-func (s *adapterSet) sort(n int) {
-	if n = min(n, len(s.order)); n > s.sorted {
-		s.able.index.Select(adapterKey(s.name), s.order, n)
-		s.sorted = n
-	}
-}
-
-// room reports whether any of the first n has room. n is less than there are.
-func (s *adapterSet) room(n int, limits bounds) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sort(n)
-	for _, i := range s.order[:n] {
-		if c := &s.able.candidates[i]; c.counter.Load() < limits.of(c) {
-			return true
-		}
-	}
-	return false
-}
-
-// table returns a table of the first n. n is less than there are.
-func (s *adapterSet) table(n int) *Table {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.first == nil || s.n != n {
-		s.sort(n)
-		among := make(map[string]bool, n)
-		for _, i := range s.order[:n] {
-			among[s.able.candidates[i].address] = true
-		}
-		s.first, s.n = s.able.part(func(c *candidate) bool { return among[c.address] }), n
-	}
-	return s.first
-}
-
-// growth is by how much adapters' sets are larger than the rules say. It outlives
-// the tables.
-type growth struct {
-	mu   sync.Mutex
-	sets *lru.Cache[string, grownSet]
-}
-
-// grownSet is one set's: by how many endpoints, and since when it needed no more.
-type grownSet struct {
-	by int
-	at int64
-}
-
-func newGrowth() *growth {
-	sets, _ := lru.New[string, grownSet](maxAdapters)
-	return &growth{sets: sets}
-}
-
-// by returns by how much a set is larger now. One that was large enough for a while
-// becomes smaller, step by step.
-func (g *growth) by(name string, now int64) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	set, ok := g.sets.Get(name)
-	if !ok {
-		return 0
-	}
-	if steps := (now - set.at) / growthTime; steps > 0 {
-		if set.by -= int(steps); set.by <= 0 {
-			g.sets.Remove(name)
-			return 0
-		}
-		set.at = now
-		g.sets.Add(name, set)
-	}
-	return set.by
-}
-
-// to says that a set needs to be larger by so many.
-func (g *growth) to(name string, by int, now int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.sets.Add(strings.Clone(name), grownSet{by, now})
 }

@@ -230,11 +230,75 @@ func TestAdaptersAreBounded(t *testing.T) {
 		_ = d
 	}
 	table := r.Table()
-	if n := table.adapters.sets.Len(); n > maxAdapters {
+	if n := table.adapters.sets.Len() + table.adapters.guessed.Len(); n > maxAdapters {
 		t.Errorf("%d sets are kept", n)
 	}
-	if n := table.adapters.grown.sets.Len(); n > maxAdapters {
+	if n := table.adapters.grown.sets.Len() + table.adapters.grown.guessed.Len(); n > maxAdapters {
 		t.Errorf("the growth of %d is kept", n)
+	}
+}
+
+// Made-up names take the place of no real one: not of its set, and not of how large
+// that has grown.
+func TestMadeUpNamesEvictNothingReal(t *testing.T) {
+	r := adapted(prefixAware(1), 6, AdapterRules{Sticky: 1, Models: []string{"ruled", "made-up-*"}}, map[int][]string{0: {"had"}, 1: {"had"}, 2: {"had"}})
+	table := r.Table()
+	sets := make(map[string]*adapterSet)
+	for _, name := range []string{"had", "ruled"} {
+		for range 2 { // the second finds no room in the set
+			_, _ = table.Pick(forModel(name, 1))
+		}
+		sets[name] = table.adapterSet(name)
+	}
+	for i := range 3 * maxAdapters {
+		_, slot := table.Pick(forModel(fmt.Sprint("made-up-", i), 1))
+		slot.Release()
+		request := forModel("base", 1)
+		request.Adapter = fmt.Sprint("another-", i)
+		_, slot = table.Pick(request)
+		slot.Release()
+		table.adapters.grown.to(request.Adapter, false, 1, 0)
+	}
+	for name, set := range sets {
+		if table.adapterSet(name) != set {
+			t.Errorf("the set of %s was forgotten", name)
+		}
+		if table.adapters.grown.by(name, true, 0) != 1 {
+			t.Errorf("that the set of %s has grown was forgotten", name)
+		}
+	}
+}
+
+// A set that is full all the time stays as it is.
+func TestSetStaysWhileFull(t *testing.T) {
+	for _, want := range []int{4, 8} { // some of them, and all there are
+		r := adapted(prefixAware(1), 8, AdapterRules{Sticky: 2, Models: []string{"hot"}}, nil)
+		var slots []load.Reservation
+		for i := range want {
+			request := forModel("hot", uint64(i))
+			_, slot := r.Table().Pick(request)
+			slots = append(slots, slot)
+		}
+		for seconds := range int64(3000) {
+			slots[0].Release() // one ends, and another comes
+			request := forModel("hot", uint64(seconds))
+			request.Now = seconds * 1e9
+			d, slot := r.Table().Pick(request)
+			slots = append(slots[1:], slot)
+			if d.AdapterSet != want {
+				t.Fatalf("after %d s: a set of %d, want %d", seconds, d.AdapterSet, want)
+			}
+		}
+	}
+}
+
+// What the first request for an adapter costs that nobody has asked for before.
+func BenchmarkNewAdapter(b *testing.B) {
+	r := adapted(prefixAware(0), 1000, AdapterRules{Sticky: 3, Models: []string{"*"}}, nil)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		_, slot := r.Table().Pick(forModel(fmt.Sprint("adapter-", i), 1))
+		slot.Release()
 	}
 }
 

@@ -114,7 +114,7 @@ func (r *Router) SetZone(zone string) {
 func (r *Router) SetAdapters(rules AdapterRules) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.around.adapters = rules
+	r.around.adapters, r.around.adapterModels = rules, rules.models()
 	r.publish()
 }
 

@@ -68,9 +68,11 @@ type surroundings struct {
 	sharing bool
 	// zone is the router's own; empty when it does not matter.
 	zone string
-	// adapters are the rules for them, and grown the sets that are larger.
-	adapters AdapterRules
-	grown    *growth
+	// adapters are the rules for them, adapterModels those of their names, and grown
+	// the sets that are larger.
+	adapters      AdapterRules
+	adapterModels *ModelRules[bool]
+	grown         *growth
 }
 
 // newTable is NewTable with the memory of the tables before it.
@@ -125,14 +127,24 @@ func (t *Table) prepare() {
 // part returns a table of some of the candidates, nil if these are all or none. Its
 // bounds are those of the whole.
 func (t *Table) part(has func(*candidate) bool) *Table {
-	p := &Table{policy: t.policy, membership: t.membership, memory: t.memory, stray: t.stray, whole: t}
+	var at []int32
 	for i := range t.candidates {
-		if c := &t.candidates[i]; has(c) {
-			p.candidates = append(p.candidates, *c)
+		if has(&t.candidates[i]) {
+			at = append(at, int32(i))
 		}
 	}
-	if len(p.candidates) == 0 || len(p.candidates) == len(t.candidates) {
+	return t.partOf(at)
+}
+
+// partOf is part for the candidates at those positions, which are sorted.
+func (t *Table) partOf(at []int32) *Table {
+	if len(at) == 0 || len(at) == len(t.candidates) {
 		return nil
+	}
+	p := &Table{policy: t.policy, membership: t.membership, memory: t.memory, stray: t.stray, whole: t}
+	p.candidates = make([]candidate, len(at))
+	for i, k := range at {
+		p.candidates[i] = t.candidates[k]
 	}
 	p.prepare()
 	p.number()

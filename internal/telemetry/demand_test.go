@@ -1,11 +1,13 @@
 package telemetry
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/route"
 )
 
@@ -54,5 +56,28 @@ func TestDecisionsByPool(t *testing.T) {
 		if n := testutil.ToFloat64(m.decisions[pool][route.PrefixAware][route.Home]); n != want {
 			t.Errorf("pool %s: %v decisions, want %v", pool, n, want)
 		}
+	}
+}
+
+// Names of no pool are counted by what they were to name, whatever they are.
+func TestUnknownNames(t *testing.T) {
+	router := newRouter(t, route.PrefixAware, 2)
+	m := NewMetrics(router.Loads())
+	o := NewObserver(m, nil)
+	for i := range 7 {
+		r, _ := record(t, router, 42)
+		r.Unknown = extproc.Unknown{Pool: i < 1, Component: i < 2, Model: i < 4}
+		r.Model = fmt.Sprint("made-up-", i)
+		o.Decided(r)
+	}
+	want := `
+# HELP warmpath_unknown_names_total Requests with a name for their pool that no pool has, by what named it.
+# TYPE warmpath_unknown_names_total counter
+warmpath_unknown_names_total{kind="component"} 2
+warmpath_unknown_names_total{kind="model"} 4
+warmpath_unknown_names_total{kind="pool"} 1
+`
+	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want), "warmpath_unknown_names_total"); err != nil {
+		t.Error(err)
 	}
 }

@@ -168,6 +168,7 @@ func (m *Metrics) decided(r *extproc.Record) {
 	d := &r.Decision
 	m.decisions[poolName(r.Pool)][d.Strategy][d.Reason].Inc()
 	m.countProblems(r)
+	m.pools.countUnknown(r.Unknown)
 	if d.Chosen != "" {
 		m.endpoints.chosen(d.Chosen)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/route"
 )
@@ -18,6 +19,8 @@ type pools struct {
 	leaving          *prometheus.GaugeVec
 	unacknowledged   *prometheus.GaugeVec
 	demand           *demand
+	// unknown are the words for a pool that are none's.
+	unknown struct{ pool, component, model prometheus.Counter }
 }
 
 // DefaultPool is what metrics call the pool without a name.
@@ -51,6 +54,25 @@ func (m *Metrics) registerPools() {
 		demand: new(demand),
 	}
 	m.registry.MustRegister(m.pools.demand)
+	unknown := m.counters("warmpath_unknown_names_total",
+		"Requests with a name for their pool that no pool has, by what named it.", "kind")
+	m.pools.unknown.pool = unknown.WithLabelValues("pool")
+	m.pools.unknown.component = unknown.WithLabelValues("component")
+	m.pools.unknown.model = unknown.WithLabelValues("model")
+}
+
+// countUnknown counts the names of a request that are no pool's, not which they are:
+// they are the client's to choose.
+func (p *pools) countUnknown(u extproc.Unknown) {
+	if u.Pool {
+		p.unknown.pool.Inc()
+	}
+	if u.Component {
+		p.unknown.component.Inc()
+	}
+	if u.Model {
+		p.unknown.model.Inc()
+	}
 }
 
 // PoolMetrics are the metrics of one pool.
