@@ -20,6 +20,8 @@ const (
 	maxAnswer = 64 << 20
 	// maxEvent bounds one event of a watch.
 	maxEvent = 8 << 20
+	// readAhead is how many events are read while one is told.
+	readAhead = 16
 	// maxStatus bounds what is read of an error's text, and maxMessage what is told of it.
 	maxStatus, maxMessage = 64 << 10, 300
 )
@@ -106,6 +108,29 @@ func (c *client) watch(ctx context.Context, version string, d time.Duration) (*e
 }
 
 func (e *events) close() { _ = e.body.Close() }
+
+// reading is an event, or why there is none.
+type reading struct {
+	event
+	err error
+}
+
+// ahead reads events until the first error, which is the last reading. The caller
+// takes them all; close makes the rest few.
+func (e *events) ahead() <-chan reading {
+	ahead := make(chan reading, readAhead)
+	go func() {
+		defer close(ahead)
+		for {
+			next, err := e.next()
+			ahead <- reading{next, err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return ahead
+}
 
 // next returns the next event, or io.EOF when the server has ended the watch. An
 // ERROR event is an error, of code 410 one that is errExpired.
