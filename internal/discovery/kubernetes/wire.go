@@ -137,8 +137,11 @@ func (e *events) ahead() <-chan reading {
 func (e *events) next() (event, error) {
 	e.bounded.allow(maxEvent)
 	var line struct {
-		Type   string          `json:"type"`
-		Object json.RawMessage `json:"object"`
+		Type   string `json:"type"`
+		Object struct {
+			endpointslice.Slice
+			status // of an ERROR
+		} `json:"object"`
 	}
 	if err := e.decoder.Decode(&line); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -146,18 +149,10 @@ func (e *events) next() (event, error) {
 		}
 		return event{}, fmt.Errorf("watch: %w", err)
 	}
-	if line.Type == "ERROR" {
-		var s status
-		if err := json.Unmarshal(line.Object, &s); err != nil {
-			return event{}, fmt.Errorf("watch: an ERROR that is no Status: %w", err)
-		}
+	if s := line.Object.status; line.Type == "ERROR" {
 		return event{}, &refusedError{status: s.Code, text: "watch: " + strconv.Itoa(s.Code) + s.message()}
 	}
-	var slice endpointslice.Slice
-	if err := json.Unmarshal(line.Object, &slice); err != nil {
-		return event{}, fmt.Errorf("watch: an event %.20q: %w", line.Type, err)
-	}
-	return event{kind: line.Type, slice: slice}, nil
+	return event{kind: line.Type, slice: line.Object.Slice}, nil
 }
 
 // status is an error as the API words it.
