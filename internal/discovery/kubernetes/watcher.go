@@ -109,7 +109,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.follow(events); err != nil && !errors.Is(err, io.EOF) {
+	if err := w.follow(events); !errors.Is(err, io.EOF) {
 		return cause(ctx, err)
 	}
 	return nil
