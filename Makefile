@@ -186,7 +186,6 @@ python: ## Make .tools/python, an environment with the clients that tests run
 kapi: $(KAPI) ## Build the API server of test-kubernetes into the cache
 
 $(KAPI): $(wildcard test/kapi/*)
-	@echo 'the API server of the tests takes ten minutes, once a machine' >&2
 	@tools/install-kapi '$(KUBERNETES_VERSION)' '$(CACHE)'
 
 $(GOFUMPT):

@@ -1,5 +1,3 @@
-//go:build churn
-
 package main
 
 import (

@@ -15,7 +15,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -215,12 +214,12 @@ func (k *kapi) service(port int, selects bool) {
 	k.must(http.MethodPost, inLLM+"/services", object{"metadata": object{"name": "llama"}, "spec": spec})
 }
 
-// create makes a pod that is ready, as a kubelet would tell.
-func (k *kapi) create(name, ip string) {
+// create makes a pod that is ready, as a kubelet would tell, on a node of a zone.
+func (k *kapi) create(name, ip, zone string) {
 	k.t.Helper()
 	k.must(http.MethodPost, inLLM+"/pods", object{
 		"metadata": object{"name": name, "labels": object{"app": "llama"}},
-		"spec":     object{"nodeName": "node-a", "containers": []object{{"name": "engine", "image": "engine"}}},
+		"spec":     object{"nodeName": "node-" + zone, "containers": []object{{"name": "engine", "image": "engine"}}},
 	})
 	k.must(http.MethodPatch, inLLM+"/pods/"+name+"/status", object{"status": object{
 		"phase": "Running", "podIP": ip, "podIPs": []object{{"ip": ip}}, "conditions": []object{{"type": "Ready", "status": "True"}},
@@ -232,11 +231,14 @@ func (k *kapi) delete(name string, grace int) {
 	k.must(http.MethodDelete, fmt.Sprintf("%s/pods/%s?gracePeriodSeconds=%d", inLLM, name, grace), nil)
 }
 
+// zoneOf spreads the pods over the zones.
+func zoneOf(i int) string { return string("ab"[i%2]) }
+
 // The methods of a cluster.
 func (k *kapi) add(i int) {
 	k.t.Helper()
 	k.pods[i].generation++
-	k.create(k.pods[i].name(i), k.pods[i].address.Addr().String())
+	k.create(k.pods[i].name(i), k.pods[i].address.Addr().String(), zoneOf(i))
 }
 
 func (k *kapi) ready(i int, ready bool) {
@@ -255,14 +257,4 @@ func (k *kapi) remove(i int)    { k.delete(k.pods[i].name(i), 0) }
 // field is what warmpath.yaml says, with a token in a file.
 func (k *kapi) field(token string) string {
 	return fmt.Sprintf("kubernetes: {service: llama, namespace: %s, port: http, apiServer: %q, tokenFile: %q, caFile: %q}", namespace, k.url(), token, k.caFile())
-}
-
-// expired asks for a watch from a version, and tells whether the server says that it is too old.
-func (k *kapi) expired(version string) bool {
-	k.t.Helper()
-	status, text, err := k.send(http.MethodGet, slicesPath+"?watch=1&timeoutSeconds=1&resourceVersion="+version, nil)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	return status == http.StatusGone || strings.Contains(string(text), `"type":"ERROR"`) && strings.Contains(string(text), `"code":410`)
 }

@@ -122,31 +122,32 @@ func podEndsWithStreams(t *testing.T, s *stack.Stack, c cluster) {
 	atRest(t, s)
 }
 
-// standIn is a cluster whose API server is a stand-in: each pod in one of two
-// slices.
+// standIn is a cluster whose API server is a stand-in: each pod in one of several
+// slices, which have 100 endpoints at most, as those of Kubernetes' controller.
 type standIn struct {
 	*kubeapi.Server
-	mu   sync.Mutex
-	pods []kubeapi.Endpoint
-	gone map[int]bool
+	mu     sync.Mutex
+	pods   []kubeapi.Endpoint
+	gone   map[int]bool
+	slices int
 }
 
 func (c *standIn) change(i int, do func(*kubeapi.Endpoint)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do(&c.pods[i])
-	c.put(i % 2)
+	c.put(i % c.slices)
 }
 
 // put writes one of the slices.
-func (c *standIn) put(half int) {
+func (c *standIn) put(slice int) {
 	var endpoints []kubeapi.Endpoint
 	for i, e := range c.pods {
-		if i%2 == half && !c.gone[i] {
+		if i%c.slices == slice && !c.gone[i] {
 			endpoints = append(endpoints, e)
 		}
 	}
-	c.Put(fmt.Sprintf("llama-%d", half), endpoints...)
+	c.Put(fmt.Sprintf("llama-%d", slice), endpoints...)
 }
 
 func (c *standIn) add(i int) {
@@ -165,7 +166,7 @@ func (c *standIn) remove(i int) { c.change(i, func(*kubeapi.Endpoint) { c.gone[i
 
 // startInStandIn starts a stack whose membership is that of a stand-in.
 func startInStandIn(t *testing.T, replicas int, extra string) (*stack.Stack, *standIn) {
-	c := &standIn{Server: kubeapi.Start(t, "a-token"), gone: make(map[int]bool)}
+	c := &standIn{Server: kubeapi.Start(t, "a-token"), gone: make(map[int]bool), slices: max(2, replicas/100)}
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("a-token"), 0o600); err != nil {
 		t.Fatal(err)
@@ -178,8 +179,9 @@ func startInStandIn(t *testing.T, replicas int, extra string) (*stack.Stack, *st
 			for _, a := range addresses {
 				c.pods = append(c.pods, kubeapi.Endpoint{Address: a})
 			}
-			c.put(0)
-			c.put(1)
+			for i := range c.slices {
+				c.put(i)
+			}
 			return fmt.Sprintf("kubernetes: {service: %s, namespace: %s, port: http, apiServer: %q, tokenFile: %q, caFile: %q}",
 				c.Service, c.Namespace, c.URL, token, c.CAFile), nil
 		},

@@ -47,8 +47,8 @@ func homeless(t *testing.T, s *stack.Stack) (late string, body []byte) {
 	return homesOf(t, s, "/v1/chat/completions", body)[0], body
 }
 
-// firstServed changes something and returns how long after that a replica serves
-// for the first time, to a client that asks again and again.
+// firstServed changes something and returns how long after the beginning of that a
+// replica serves for the first time, to a client that asks again and again.
 func firstServed(t *testing.T, s *stack.Stack, body []byte, late string, change func()) time.Duration {
 	t.Helper()
 	type answer struct {
@@ -65,11 +65,11 @@ func firstServed(t *testing.T, s *stack.Stack, body []byte, late string, change 
 			}
 		}
 	}()
+	began := time.Now()
 	change()
-	changed := time.Now()
 	a := <-first
 	if a.err != nil {
 		t.Fatal(a.err)
 	}
-	return a.at.Sub(changed)
+	return a.at.Sub(began)
 }

@@ -109,19 +109,31 @@ func (w *watcher) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer events.close()
-	for {
-		e, err := events.next()
-		if errors.Is(err, io.EOF) {
-			return nil
+	if err := w.follow(events); !errors.Is(err, io.EOF) {
+		return cause(ctx, err)
+	}
+	return nil
+}
+
+// follow applies events until the watch ends, which is io.EOF if the server ended
+// it. Those that were read meanwhile are told together: telling looks at all
+// endpoints, and a burst of changes of a large Service would fall behind.
+func (w *watcher) follow(events *events) (err error) {
+	ahead := events.ahead()
+	for err == nil {
+		next := <-ahead
+		if err = next.err; err == nil {
+			err = w.apply(next.event)
 		}
-		if err == nil {
-			err = w.apply(e)
-		}
-		if err != nil {
-			return cause(ctx, err)
+		if err != nil || len(ahead) == 0 {
+			w.tell()
 		}
 	}
+	events.close()
+	for range ahead { // its goroutine ends
+		continue
+	}
+	return err
 }
 
 // apply takes one event over.
@@ -144,7 +156,6 @@ func (w *watcher) apply(e event) error {
 		return fmt.Errorf("an event of the unknown type %.20q", e.kind)
 	}
 	w.version = s.Metadata.ResourceVersion
-	w.tell()
 	return nil
 }
 

@@ -20,6 +20,8 @@ const (
 	maxAnswer = 64 << 20
 	// maxEvent bounds one event of a watch.
 	maxEvent = 8 << 20
+	// readAhead is how many events are read while one is told.
+	readAhead = 16
 	// maxStatus bounds what is read of an error's text, and maxMessage what is told of it.
 	maxStatus, maxMessage = 64 << 10, 300
 )
@@ -107,13 +109,39 @@ func (c *client) watch(ctx context.Context, version string, d time.Duration) (*e
 
 func (e *events) close() { _ = e.body.Close() }
 
+// reading is an event, or why there is none.
+type reading struct {
+	event
+	err error
+}
+
+// ahead reads events until the first error, which is the last reading. The caller
+// takes them all; close makes the rest few.
+func (e *events) ahead() <-chan reading {
+	ahead := make(chan reading, readAhead)
+	go func() {
+		defer close(ahead)
+		for {
+			next, err := e.next()
+			ahead <- reading{next, err}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return ahead
+}
+
 // next returns the next event, or io.EOF when the server has ended the watch. An
 // ERROR event is an error, of code 410 one that is errExpired.
 func (e *events) next() (event, error) {
 	e.bounded.allow(maxEvent)
 	var line struct {
-		Type   string          `json:"type"`
-		Object json.RawMessage `json:"object"`
+		Type   string `json:"type"`
+		Object struct {
+			endpointslice.Slice
+			status // of an ERROR
+		} `json:"object"`
 	}
 	if err := e.decoder.Decode(&line); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -121,18 +149,10 @@ func (e *events) next() (event, error) {
 		}
 		return event{}, fmt.Errorf("watch: %w", err)
 	}
-	if line.Type == "ERROR" {
-		var s status
-		if err := json.Unmarshal(line.Object, &s); err != nil {
-			return event{}, fmt.Errorf("watch: an ERROR that is no Status: %w", err)
-		}
+	if s := line.Object.status; line.Type == "ERROR" {
 		return event{}, &refusedError{status: s.Code, text: "watch: " + strconv.Itoa(s.Code) + s.message()}
 	}
-	var slice endpointslice.Slice
-	if err := json.Unmarshal(line.Object, &slice); err != nil {
-		return event{}, fmt.Errorf("watch: an event %.20q: %w", line.Type, err)
-	}
-	return event{kind: line.Type, slice: slice}, nil
+	return event{kind: line.Type, slice: line.Object.Slice}, nil
 }
 
 // status is an error as the API words it.
