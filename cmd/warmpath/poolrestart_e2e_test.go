@@ -129,9 +129,6 @@ pools:
 `, source.membership)
 	s := testenv.Start(t, stack.Options{
 		Replica: fast, Replicas: 7, Config: config,
-		// Envoy would hold a change of warmpath's health back for up to a second.
-		Bootstrap: testenv.Replace(t, "common_lb_config: {healthy_panic_threshold: {value: 0}}\n    load_assignment:\n      cluster_name: warmpath_ext_proc",
-			"common_lb_config: {healthy_panic_threshold: {value: 0}, update_merge_window: 0s}\n    load_assignment:\n      cluster_name: warmpath_ext_proc"),
 		Membership: func([]string) (string, error) { return "api: {}", nil },
 		Started: func(ctx context.Context, s *stack.Stack) error {
 			all := s.Replicas.Addresses()

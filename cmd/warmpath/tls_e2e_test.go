@@ -193,9 +193,8 @@ func mount(t *testing.T, folder, version string) {
 	}
 }
 
-// awaitDecision sends requests until warmpath decides on one. When warmpath has
-// been away for less than a second Envoy finds it healthy again before it uses it
-// again: it gathers changes of health for so long (update_merge_window).
+// awaitDecision sends requests until warmpath decides on one: Envoy has to find it
+// healthy first.
 func awaitDecision(t *testing.T, s *stack.Stack, body []byte) {
 	t.Helper()
 	if err := s.Await(t.Context(), "Envoy to ask warmpath", func() error {
