@@ -36,6 +36,9 @@ type Record struct {
 	// KeyChars is how many characters (bytes on native invoke paths) the key
 	// covers.
 	KeyChars int
+	// PromptChars is how many characters the prompt has. Beyond what is read of it the
+	// bytes of the body stand for them.
+	PromptChars int
 	// HasTenant says whether a valid tenant is part of the key. The id itself is
 	// a secret of the client's and is not recorded.
 	HasTenant bool

@@ -208,9 +208,10 @@ func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) an
 	}
 	defer s.server.scanners.Put(scanner)
 	s.note(&result)
+	s.record.PromptChars = max(result.Chars, s.longer(&result))
 	a := s.decide(route.Request{
 		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels,
-		Chars: max(result.Chars, s.longer(&result)), Model: result.Model, Adapter: result.Adapter,
+		Chars: s.record.PromptChars, Model: result.Model, Adapter: result.Adapter,
 	}, NoProblem, retry)
 	s.recordDecided(result, complete, parts)
 	return a

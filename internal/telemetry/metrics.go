@@ -13,8 +13,11 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	byReason   *prometheus.CounterVec
-	decisions  map[string][][]prometheus.Counter // by pool, strategy and reason
+	byReason *prometheus.CounterVec
+	// promptChars and cachedChars are of the prompts whose warm part is known, by pool.
+	promptChars, cachedChars *prometheus.CounterVec
+	requested                map[string]*requested // by pool
+
 	problems   []prometheus.Counter
 	endpoints  *endpoints
 	bodyWait   prometheus.Histogram
@@ -89,8 +92,12 @@ func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 func (m *Metrics) registerRequests() {
 	m.byReason = m.counters("warmpath_decisions_total", "Routing decisions.", "pool", "strategy", "reason")
-	m.decisions = make(map[string][][]prometheus.Counter)
-	m.countDecisions(DefaultPool)
+	m.promptChars = m.counters("warmpath_prompt_characters_total",
+		"Characters of the prompts of which it is known how much the chosen endpoint has served before.", "pool")
+	m.cachedChars = m.counters("warmpath_expected_cached_characters_total",
+		"Characters of these prompts that the chosen endpoint has served before.", "pool")
+	m.requested = make(map[string]*requested)
+	m.countRequests(DefaultPool)
 	problems := m.counters("warmpath_problems_total",
 		"What kept requests from being routed by their text alone. None of them fails a request.", "problem")
 	for _, p := range extproc.Problems() {
@@ -166,7 +173,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 func (m *Metrics) decided(r *extproc.Record) {
 	m.requests.Inc()
 	d := &r.Decision
-	m.decisions[poolName(r.Pool)][d.Strategy][d.Reason].Inc()
+	m.requested[poolName(r.Pool)].count(r)
 	m.countProblems(r)
 	if d.Chosen != "" {
 		m.endpoints.chosen(d.Chosen)
