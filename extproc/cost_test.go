@@ -73,3 +73,37 @@ func BenchmarkRequest(b *testing.B) {
 		})
 	}
 }
+
+// A response that is not sampled costs what it costs without inspection; of one that is,
+// the parts cost nothing.
+func TestAllocationsOfInspection(t *testing.T) {
+	headers, body := buffered(t, 4<<10)
+	response, _ := parseMessage("response 200 from=10.0.0.1:80 type=text/event-stream")
+	text, _ := parseMessage(`response-body more data: {"choices":[{"delta":{"content":"Hi"}}]}<line>`)
+	cost := func(share float64, random uint64, parts int) float64 {
+		s := costServer(t)
+		settings := *s.settings.Load()
+		settings.Inspect = share
+		s.SetSettings(settings)
+		s.random = func() uint64 { return random }
+		return testing.AllocsPerRun(100, func() {
+			st := s.begin(t.Context())
+			for _, m := range []*extprocv3.ProcessingRequest{headers, body, response} {
+				st.handle(m)
+			}
+			for range parts {
+				st.handle(text)
+			}
+			st.end()
+		})
+	}
+	without, unsampled := cost(0, 1, 0), cost(0.5, 1<<63, 0)
+	one, many := cost(0.5, 1<<63-1, 1), cost(0.5, 1<<63-1, 100)
+	t.Logf("%v without, %v not sampled, %v sampled with one part, %v with 100", without, unsampled, one, many)
+	if unsampled > without {
+		t.Errorf("%v allocations of a response that is not sampled, %v without inspection", unsampled, without)
+	}
+	if many > one+1 {
+		t.Errorf("99 more parts take %v allocations", many-one)
+	}
+}

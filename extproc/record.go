@@ -62,6 +62,9 @@ type Record struct {
 	Unanswered bool
 	// Missed says that an endpoint served which the decision had not named.
 	Missed bool
+	// Inspection is what was read of the response, at the end; nil if it was not
+	// inspected.
+	Inspection *Inspection
 }
 
 // Observer is told what happens to each request. The calls come from the

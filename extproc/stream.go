@@ -51,6 +51,8 @@ type stream struct {
 	observed, broken bool
 	held             hold
 	rec              recorded
+	// inspecting is nil unless the response is inspected.
+	inspecting *inspecting
 	// said is what Envoy's configuration says of the request.
 	said ChosenPolicy
 	pool *Pool
@@ -113,8 +115,16 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 		}
 		return s.server.toBody(a)
 	case *extprocv3.ProcessingRequest_ResponseHeaders:
-		s.responseHeaders(m, r.ResponseHeaders)
+		if s.responseHeaders(m, r.ResponseHeaders); s.stage == answered {
+			return s.inspect(r.ResponseHeaders)
+		}
 		return passResponseHeaders
+	case *extprocv3.ProcessingRequest_ResponseBody:
+		s.inspectBody(r.ResponseBody)
+		return s.passing(m)
+	case *extprocv3.ProcessingRequest_ResponseTrailers:
+		s.inspectTrailers()
+		return s.passing(m)
 	default:
 		return s.passing(m)
 	}
@@ -332,6 +342,7 @@ func (s *stream) end() {
 		s.server.holding.Add(-1)
 	}
 	s.endRecording()
+	s.endInspection()
 	if s.stage >= decided {
 		s.record.Unanswered = s.stage == decided
 		s.server.observer.Ended(&s.record)

@@ -40,6 +40,7 @@ func (p *program) settings(c config.Config, generation int) (extproc.Settings, e
 		RetryAttempts: c.Retry.Attempts,
 		Generation:    generation,
 		Policies:      policies,
+		Inspect:       c.Inspection.Share,
 	}
 	if p.recorder != nil {
 		s.Recorder = p.recorder

@@ -26,6 +26,8 @@ type Metrics struct {
 	unanswered prometheus.Counter
 	retried    prometheus.Counter
 	requests   prometheus.Gauge
+	inspected  []prometheus.Counter // by result
+	firstToken map[cacheState]prometheus.Observer
 
 	// Nacks counts the resources that an Envoy refused, by type.
 	Nacks *prometheus.CounterVec
@@ -61,6 +63,7 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m.registerFleet()
 	m.registerTLS()
 	m.registerGossip()
+	m.registerInspections()
 	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
 	m.Leaked = m.counter("warmpath_leaked_total", "Slots of endpoints that no request holds any more.")
 	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")
@@ -201,6 +204,9 @@ func (m *Metrics) ended(r *extproc.Record) {
 	m.requests.Dec()
 	if r.Unanswered {
 		m.unanswered.Inc()
+	}
+	if r.Inspection != nil {
+		m.countInspection(r)
 	}
 }
 
