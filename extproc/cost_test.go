@@ -59,18 +59,33 @@ func TestAllocationsOfARequest(t *testing.T) {
 //	go test ./extproc -run xxx -bench Request -count 10 > new; benchstat old new
 func BenchmarkRequest(b *testing.B) {
 	for _, n := range []int{4 << 10, 64 << 10} {
-		b.Run(fmt.Sprintf("%dKiB", n>>10), func(b *testing.B) {
-			s := costServer(b)
-			headers, body := buffered(b, n)
-			b.SetBytes(int64(n))
-			b.ReportAllocs()
-			for b.Loop() {
-				st := s.begin(b.Context())
-				st.handle(headers)
-				st.handle(body)
-				st.end()
+		b.Run(fmt.Sprintf("%dKiB", n>>10), func(b *testing.B) { benchmarkRequest(b, n, false) })
+	}
+	b.Run("4KiB/told", func(b *testing.B) { benchmarkRequest(b, 4<<10, true) })
+}
+
+// benchmarkRequest encodes the answers as the gRPC server does. told is with the decision
+// as metadata.
+func benchmarkRequest(b *testing.B, n int, told bool) {
+	s := costServer(b)
+	settings := *s.settings.Load()
+	settings.DecisionMetadata = told
+	s.SetSettings(settings)
+	headers, body := buffered(b, n)
+	codec := s.Codec()
+	b.SetBytes(int64(n))
+	b.ReportAllocs()
+	for b.Loop() {
+		st := s.begin(b.Context())
+		for _, m := range []*extprocv3.ProcessingRequest{headers, body} {
+			responses, _ := st.handle(m)
+			for _, r := range responses {
+				if _, err := codec.Marshal(r); err != nil {
+					b.Fatal(err)
+				}
 			}
-		})
+		}
+		st.end()
 	}
 }
 

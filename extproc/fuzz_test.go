@@ -113,6 +113,7 @@ func checkAnyStream(t *testing.T, choice uint16, messages []*extprocv3.Processin
 		settings.Recorder = book
 	}
 	settings.Inspect = []float64{0, 1}[choice>>11%2]
+	settings.DecisionMetadata, settings.DecisionHeader = choice>>12%2 == 1, choice>>13%2 == 1
 	observer := &recorder{panicIn: []string{"", "", "", "", "decided", "served", "ended", "panicked"}[choice>>6%8]}
 	server := New(newRouter(t, policy, []int{3, 2, 1, 0}[choice>>9%4]), settings, observer, one)
 	if timed(messages) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -197,6 +198,10 @@ func describe(r *extprocv3.ProcessingResponse) string {
 	}
 	if common.GetClearRouteCache() {
 		b.WriteString("\n  route again")
+	}
+	told := r.GetDynamicMetadata().GetFields()[DecisionNamespace].GetStructValue().GetFields()
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		fmt.Fprintf(&b, "\n  tell %s: %v", name, told[name].AsInterface())
 	}
 	if header, metadata, _ := destination(r); header != metadata {
 		fmt.Fprintf(&b, "\n  metadata only: %s", metadata)

@@ -48,6 +48,10 @@ type Settings struct {
 	// tells of the prompt's tokens is read in passing.
 	Inspect float64
 
+	// DecisionMetadata tells Envoy of each decision, as dynamic metadata in
+	// DecisionNamespace; DecisionHeader tells the client, in the header of that name.
+	DecisionMetadata, DecisionHeader bool
+
 	retryOn, maxRetries string
 	inspect             uint64 // the chance
 }

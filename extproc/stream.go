@@ -116,7 +116,7 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 		return s.server.toBody(a)
 	case *extprocv3.ProcessingRequest_ResponseHeaders:
 		if s.responseHeaders(m, r.ResponseHeaders); s.stage == answered {
-			return s.inspect(r.ResponseHeaders)
+			return s.withDecision(s.inspect(r.ResponseHeaders), r.ResponseHeaders)
 		}
 		return passResponseHeaders
 	case *extprocv3.ProcessingRequest_ResponseBody:
@@ -271,6 +271,9 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	}
 	a := answer{decided: true, fleet: decision.Candidates}
 	copy(a.choices[:], decision.Choices())
+	if s.settings.DecisionMetadata {
+		a.told = s.record.decisionMetadata()
+	}
 	if a.forged = s.head.pooled; s.rerouted {
 		a.cluster = s.pool.Cluster
 	}

@@ -41,6 +41,8 @@ func (p *program) settings(c config.Config, generation int) (extproc.Settings, e
 		Generation:    generation,
 		Policies:      policies,
 		Inspect:       c.Inspection.Share,
+
+		DecisionMetadata: c.Decision.Metadata, DecisionHeader: c.Decision.Header,
 	}
 	if p.recorder != nil {
 		s.Recorder = p.recorder

@@ -43,7 +43,9 @@ type Config struct {
 	Recording Recording     `yaml:"recording"`
 	// Inspection reads what the engines answer.
 	Inspection Inspection `yaml:"inspection"`
-	Log        Log        `yaml:"log"`
+	// Decision tells of the decisions.
+	Decision Decision `yaml:"decision"`
+	Log      Log      `yaml:"log"`
 }
 
 // Listen holds the addresses to serve on, each "ip:port", "localhost:port",

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/warmpath/warmpath/bench/replica"
+	"github.com/warmpath/warmpath/bench/replica/engine"
+	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/stack"
+	"github.com/warmpath/warmpath/internal/testenv"
+)
+
+const (
+	promptTokens = "warmpath_inspected_prompt_tokens_total"
+	cachedTokens = "warmpath_inspected_cached_tokens_total"
+	inspections  = "warmpath_inspected_responses_total"
+)
+
+// inspectedAs returns how many responses were inspected with a result.
+func inspectedAs(t *testing.T, s *stack.Stack, result string) float64 {
+	t.Helper()
+	return metric(t, s, inspections, fmt.Sprintf("result=%q", result))
+}
+
+// usageOf is a body of each API that asks for the usage at the end of a stream.
+func usageOf(api, system, user string, stream bool) []byte {
+	body := string(chat(system, user, stream))
+	if api == "/v1/responses" {
+		body = strings.Replace(body, `"messages":`, `"input":`, 1)
+	}
+	if api == "/v1/chat/completions" && stream {
+		body = strings.Replace(body, "{", `{"stream_options":{"include_usage":true},`, 1)
+	}
+	return []byte(body)
+}
+
+// What is read of the responses is what the replicas know, to the token, of all APIs, as
+// events and in one piece, over HTTP/1.1 and HTTP/2; and what warmpath expects is near.
+func TestInspectionAgreesWithTheReplicas(t *testing.T) {
+	s := testenv.Start(t, stack.Options{
+		Replica:  replica.Params{Engine: engine.Llama70B(), TimeScale: 1000, OutputTokens: 4},
+		Replicas: 4, Inspect: 1, Config: stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength},
+	})
+	clients := []*http.Client{clientOf(t, 1), clientOf(t, 2)}
+	apis := []string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
+	sent := 0
+	for use := range 5 {
+		for p := range 12 {
+			system := strings.Repeat(fmt.Sprintf("Rule %d of the library. ", p), 200)
+			body := usageOf(apis[p%3], system, fmt.Sprintf("question %d", use), use%2 == 0)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+apis[p%3], strings.NewReader(string(body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("content-type", "application/json")
+			r, text, err := exchangeWith(clients[use%2], request)
+			if err != nil || r.StatusCode != http.StatusOK {
+				t.Fatalf("%v %v %.200s", err, r, text)
+			}
+			sent++
+		}
+	}
+	atRest(t, s)
+	if n := inspectedAs(t, s, "read"); n != float64(sent) {
+		t.Errorf("%v of %d responses were read", n, sent)
+	}
+	var prompt, cached int64
+	for _, r := range s.Replicas.Replicas() {
+		stats := r.Stats()
+		prompt, cached = prompt+stats.PromptTokens, cached+stats.CachedTokens
+		label := fmt.Sprintf("endpoint=%q", stats.Replica)
+		if p, c := metric(t, s, promptTokens, label), metric(t, s, cachedTokens, label); p != float64(stats.PromptTokens) || c != float64(stats.CachedTokens) {
+			t.Errorf("%s: %v of %v tokens cached, the replica says %d of %d", stats.Replica, c, p, stats.CachedTokens, stats.PromptTokens)
+		}
+	}
+	truth := float64(cached) / float64(prompt)
+	expected := metric(t, s, "warmpath_expected_cached_characters_total") / metric(t, s, "warmpath_prompt_characters_total")
+	t.Logf("hit rate %.3f, expected %.3f", truth, expected)
+	if truth < 0.5 || math.Abs(expected-truth) > 0.05 {
+		t.Errorf("hit rate %.3f, expected %.3f", truth, expected)
+	}
+	// Streams were sent in use 0, 2 and 4: the first of a prefix is cold.
+	first := func(cache string) float64 {
+		return metric(t, s, "warmpath_time_to_first_token_seconds_count", fmt.Sprintf("cache=%q", cache))
+	}
+	if w, c, u := first("warm"), first("cold"), first("unknown"); w != 24 || c != 12 || u != 0 {
+		t.Errorf("the first token of %v warm, %v cold and %v other streams, want 24, 12 and 0", w, c, u)
+	}
+	noMisses(t, s)
+}
+
+// In the middle of responses that are inspected the router is killed: all come whole.
+func TestRouterIsKilledWhileItInspects(t *testing.T) {
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 3, Config: prefixAware(0), Inspect: 1})
+	var wg sync.WaitGroup
+	const streams, tokens = 12, 12
+	begun := make(chan struct{}, streams)
+	for i := range streams {
+		wg.Go(func() {
+			body := chat(strings.Repeat("Killed. ", 200), fmt.Sprint(i), true)
+			r, err := post(t.Context(), s, "/v1/chat/completions", body, "x-replica-tokens", fmt.Sprint(tokens), "x-replica-token-ms", "100")
+			begun <- struct{}{}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			text := readAll(t, r)
+			if n := strings.Count(text, `"content":" `); n != tokens || !strings.HasSuffix(text, "data: [DONE]\n\n") {
+				t.Errorf("stream %d has %d tokens, want %d: %.200q", i, n, tokens, text)
+			}
+		})
+	}
+	for range streams {
+		<-begun
+	}
+	s.Warmpath.Kill()
+	wg.Wait()
+}
+
+// Clients leave in the middle of responses that are inspected: nothing stays behind.
+func TestClientsLeaveWhatIsInspected(t *testing.T) {
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 3, Config: prefixAware(0), Inspect: 1})
+	open, _ := holdOpen(t, s, chat(strings.Repeat("Left alone. ", 100), "q", true), 20)
+	truthAgrees(t, s)
+	open.close()
+	atRest(t, s)
+	if n := inspectedAs(t, s, "cut"); n != 20 {
+		t.Errorf("%v responses were cut, want 20", n)
+	}
+}
+
+// An Envoy that is not configured for it sends no body, and nothing else changes. So it
+// is with an Envoy that is, once the share is 0.
+func TestInspectionThatIsNotAllowed(t *testing.T) {
+	const line = "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n"
+	s := testenv.Start(t, stack.Options{
+		Replica: fast, Replicas: 3, Config: prefixAware(0), Inspect: 1, Bootstrap: testenv.Replace(t, line, ""),
+	})
+	for i := range 20 {
+		if _, err := served(t.Context(), s, "/v1/chat/completions", chat(strings.Repeat("Not sent. ", 150), fmt.Sprint(i), i%2 == 0)); err != nil {
+			t.Error(err)
+		}
+	}
+	atRest(t, s)
+	noMisses(t, s)
+	if n, all := inspectedAs(t, s, "not_sent"), metric(t, s, inspections); n != 20 || all != 20 {
+		t.Errorf("of %v inspections %v have no body, want 20 of 20", all, n)
+	}
+}
+
+// The share changes while requests run.
+func TestInspectionIsSwitchedLive(t *testing.T) {
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: prefixAware(0)})
+	body := chat(strings.Repeat("Switched. ", 150), "q", false)
+	for i, c := range []struct{ share, want float64 }{{0, 0}, {1, 10}, {0, 10}} {
+		config := prefixAware(i + 1)
+		config.Extra = fmt.Sprintf("inspection: {share: %v}", c.share)
+		if err := s.SetConfig(t.Context(), config); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			if _, err := served(t.Context(), s, "/v1/chat/completions", body); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := s.Await(t.Context(), "inspections", func() error {
+			if n := metric(t, s, inspections); n != c.want {
+				return fmt.Errorf("%v, want %v", n, c.want)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+}
