@@ -43,6 +43,8 @@ type Config struct {
 	Recording Recording     `yaml:"recording"`
 	// Inspection reads what the engines answer.
 	Inspection Inspection `yaml:"inspection"`
+	// EngineMetrics reads the engines' own metrics.
+	EngineMetrics EngineMetrics `yaml:"engineMetrics"`
 	// Decision tells of the decisions.
 	Decision Decision `yaml:"decision"`
 	Log      Log      `yaml:"log"`

@@ -22,6 +22,8 @@ type totals struct {
 	promptTokens, cachedTokens atomic.Uint64
 	// inspected: the tokens mean something.
 	inspected atomic.Bool
+	// engine is nil while nothing is known.
+	engine atomic.Pointer[Engine]
 }
 
 func newEndpoints(loads *load.Tracker) *endpoints { return &endpoints{loads: loads} }
@@ -68,6 +70,9 @@ func (e *endpoints) Describe(ch chan<- *prometheus.Desc) {
 	ch <- chosenDesc
 	ch <- promptTokensDesc
 	ch <- cachedTokensDesc
+	for _, m := range engineMetrics {
+		ch <- m.desc
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -92,6 +97,7 @@ func (e *endpoints) Collect(ch chan<- prometheus.Metric) {
 			count(promptTokensDesc, &t.promptTokens)
 			count(cachedTokensDesc, &t.cachedTokens)
 		}
+		t.collectEngine(ch, address.(string))
 		return true
 	})
 }
