@@ -1,15 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/warmpath/warmpath/bench/replica"
 	"github.com/warmpath/warmpath/bench/replica/engine"
+	"github.com/warmpath/warmpath/envoy"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/stack"
 	"github.com/warmpath/warmpath/internal/testenv"
@@ -25,6 +29,20 @@ const (
 func inspectedAs(t *testing.T, s *stack.Stack, result string) float64 {
 	t.Helper()
 	return metric(t, s, inspections, fmt.Sprintf("result=%q", result))
+}
+
+// allCounted waits until all requests have ended and all that is counted of them is.
+func allCounted(t *testing.T, s *stack.Stack) {
+	t.Helper()
+	atRest(t, s)
+	if err := s.Await(t.Context(), "the end of all streams", func() error {
+		if n := metric(t, s, "warmpath_requests_in_flight"); n != 0 {
+			return fmt.Errorf("%v are open", n)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
 }
 
 // usageOf is a body of each API that asks for the usage at the end of a stream.
@@ -44,7 +62,8 @@ func usageOf(api, system, user string, stream bool) []byte {
 func TestInspectionAgreesWithTheReplicas(t *testing.T) {
 	s := testenv.Start(t, stack.Options{
 		Replica:  replica.Params{Engine: engine.Llama70B(), TimeScale: 1000, OutputTokens: 4},
-		Replicas: 4, Inspect: 1, Config: stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength},
+		Replicas: 4, Inspect: 1,
+		Config: stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength, Extra: "engineMetrics: {interval: 1s}"},
 	})
 	clients := []*http.Client{clientOf(t, 1), clientOf(t, 2)}
 	apis := []string{"/v1/chat/completions", "/v1/responses", "/v1/messages"}
@@ -65,7 +84,7 @@ func TestInspectionAgreesWithTheReplicas(t *testing.T) {
 			sent++
 		}
 	}
-	atRest(t, s)
+	allCounted(t, s)
 	if n := inspectedAs(t, s, "read"); n != float64(sent) {
 		t.Errorf("%v of %d responses were read", n, sent)
 	}
@@ -84,6 +103,15 @@ func TestInspectionAgreesWithTheReplicas(t *testing.T) {
 	if truth < 0.5 || math.Abs(expected-truth) > 0.05 {
 		t.Errorf("hit rate %.3f, expected %.3f", truth, expected)
 	}
+	if err := s.Await(t.Context(), "the engines' metrics", func() error {
+		q, h := metric(t, s, "warmpath_engine_prefix_cache_queries_total"), metric(t, s, "warmpath_engine_prefix_cache_hits_total")
+		if q != float64(prompt) || h != float64(cached) {
+			return fmt.Errorf("%v of %v tokens cached, the replicas say %d of %d", h, q, cached, prompt)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
 	// Streams were sent in use 0, 2 and 4: the first of a prefix is cold.
 	first := func(cache string) float64 {
 		return metric(t, s, "warmpath_time_to_first_token_seconds_count", fmt.Sprintf("cache=%q", cache))
@@ -92,6 +120,90 @@ func TestInspectionAgreesWithTheReplicas(t *testing.T) {
 		t.Errorf("the first token of %v warm, %v cold and %v other streams, want 24, 12 and 0", w, c, u)
 	}
 	noMisses(t, s)
+}
+
+// What an engine answers does not come out of the warmpath that reads it: not in the log
+// at its most talkative, in spans, metrics, pages, answers to Envoy, nor in the stacks of
+// a process that is made to abort while it reads.
+func TestAnswersDoNotComeOut(t *testing.T) {
+	const canary = "CANARY7f3a"
+	collector := startCollector(t)
+	spans := startTap(t, collector.address)
+	var extProc *tap
+	config := unjudged()
+	config.OTLPEndpoint, config.Extra = spans.address, noHealth+"\nlog: {level: debug}\ndecision: {metadata: true, header: true}"
+	s := testenv.Start(t, stack.Options{
+		Replica: fast, Replicas: 1, Config: config, Inspect: 1,
+		WarmpathEnv: []string{"GRPC_GO_LOG_SEVERITY_LEVEL=info", "GRPC_GO_LOG_VERBOSITY_LEVEL=99", "GOTRACEBACK=all", "OTEL_BSP_SCHEDULE_DELAY=20"},
+		Between: func(a envoy.Addresses) (envoy.Addresses, error) {
+			extProc = startTap(t, a.ExtProc)
+			a.ExtProc = extProc.address
+			return a, nil
+		},
+	})
+	answers := map[string][2]string{ // content-type and answer
+		"/json":   {"application/json", `{"id":"` + canary + `","choices":[{"message":{"content":"` + canary + `"}}],"usage":{"prompt_tokens":7,"prompt_tokens_details":{"cached_tokens":1}}}`},
+		"/events": {"text/event-stream", `data: {"choices":[{"delta":{"content":"` + canary + `"}}]}` + "\n\n: " + canary + "\n\n"},
+		"/broken": {"application/json", `{"` + canary},
+		"/large":  {"application/json", `{"x":"` + strings.Repeat(canary, 200_000) + `"}`},
+		"/open":   {"text/event-stream", `data: {"` + canary},
+	}
+	released := make(chan struct{})
+	server := upstream(t, "127.0.0.1:0", func(w http.ResponseWriter, r *http.Request) {
+		a := answers[r.URL.Path]
+		w.Header().Set("content-type", a[0])
+		_, _ = io.WriteString(w, a[1])
+		if r.URL.Path == "/open" {
+			_ = http.NewResponseController(w).Flush()
+			<-released
+		}
+	})
+	instead(t, s, server)
+	defer close(released)
+	for path := range answers {
+		r, err := post(t.Context(), s, path, chat("hello", "you", false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path == "/open" {
+			defer r.Body.Close()
+			_, _ = r.Body.Read(make([]byte, 100))
+			continue
+		}
+		if text := readAll(t, r); text != answers[path][1] {
+			t.Errorf("%s: %d bytes, want %d", path, len(text), len(answers[path][1]))
+		}
+	}
+	if err := s.Await(t.Context(), "an answer of each kind", func() error {
+		for _, result := range []string{"read", "no_usage", "malformed", "too_large"} {
+			if n := inspectedAs(t, s, result); n != 1 {
+				return fmt.Errorf("%v answers with the result %s", n, result)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	pages := private{}.pages(t, s)
+	tell(t, s, syscall.SIGQUIT)
+	if err := s.Await(t.Context(), "the end", func() error {
+		if !s.Warmpath.Ended() {
+			return errors.New("it runs")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	heard, said := extProc.said()
+	exported, _ := spans.said()
+	if !strings.Contains(heard, canary) || !strings.Contains(exported, "warmpath.reason") || !strings.Contains(s.Warmpath.Output(), "goroutine ") {
+		t.Error("what could not come out is not there")
+	}
+	for what, text := range map[string]string{"the log": s.Warmpath.Output(), "pages": pages, "spans": exported, "answers to Envoy": said} {
+		if strings.Contains(text, canary[:8]) {
+			t.Errorf("the engine's words are in %s", what)
+		}
+	}
 }
 
 // In the middle of responses that are inspected the router is killed: all come whole.
@@ -128,7 +240,7 @@ func TestClientsLeaveWhatIsInspected(t *testing.T) {
 	open, _ := holdOpen(t, s, chat(strings.Repeat("Left alone. ", 100), "q", true), 20)
 	truthAgrees(t, s)
 	open.close()
-	atRest(t, s)
+	allCounted(t, s)
 	if n := inspectedAs(t, s, "cut"); n != 20 {
 		t.Errorf("%v responses were cut, want 20", n)
 	}
@@ -146,7 +258,7 @@ func TestInspectionThatIsNotAllowed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	atRest(t, s)
+	allCounted(t, s)
 	noMisses(t, s)
 	if n, all := inspectedAs(t, s, "not_sent"), metric(t, s, inspections); n != 20 || all != 20 {
 		t.Errorf("of %v inspections %v have no body, want 20 of 20", all, n)

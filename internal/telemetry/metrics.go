@@ -201,7 +201,7 @@ func (m *Metrics) served(r *extproc.Record) {
 }
 
 func (m *Metrics) ended(r *extproc.Record) {
-	m.requests.Dec()
+	defer m.requests.Dec() // last: at 0 all is counted
 	if r.Unanswered {
 		m.unanswered.Inc()
 	}
