@@ -27,10 +27,11 @@ type counts map[string]float64
 // counted returns the metrics once all requests have ended.
 func (d *demonstration) counted() (counts, error) {
 	if err := d.stack.Await(d.ctx, "the end of all requests", func() error {
-		if n, err := d.stack.Metric(d.ctx, "warmpath_requests_in_flight"); err != nil || n != 0 {
-			return fmt.Errorf("%v run (%w)", n, err)
+		n, err := d.stack.Metric(d.ctx, "warmpath_requests_in_flight")
+		if err == nil && n != 0 {
+			err = fmt.Errorf("%v run", n)
 		}
-		return nil
+		return err
 	}); err != nil {
 		return nil, err
 	}

@@ -206,6 +206,24 @@ func TestAnswersDoNotComeOut(t *testing.T) {
 	}
 }
 
+// The time to the first token is that of the first text, which comes long after the
+// response's headers.
+func TestTimeToFirstToken(t *testing.T) {
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: prefixAware(0), Inspect: 1})
+	for _, ms := range []string{"400", "600"} {
+		r, err := post(t.Context(), s, "/v1/responses", usageOf("/v1/responses", "You wait.", "q", true), "x-replica-first-token-ms", ms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readAll(t, r)
+	}
+	allCounted(t, s)
+	sum := metric(t, s, "warmpath_time_to_first_token_seconds_sum", `cache="unknown"`)
+	if n := metric(t, s, "warmpath_time_to_first_token_seconds_count"); n != 2 || sum < 1 || sum > 3 {
+		t.Errorf("%v responses take %v s to their first token, want 2 and a little more than 1 s", n, sum)
+	}
+}
+
 // In the middle of responses that are inspected the router is killed: all come whole.
 func TestRouterIsKilledWhileItInspects(t *testing.T) {
 	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 3, Config: prefixAware(0), Inspect: 1})
