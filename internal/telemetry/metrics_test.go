@@ -137,6 +137,7 @@ func TestExpectedHitRate(t *testing.T) {
 	send("llama", route.Policy{Strategy: route.KVAware}, 1000)
 	send("", route.Policy{Strategy: route.PrefixAware, PrefixLength: 1024, ConcurrencyThreshold: 9}, 1000)
 	send("", auto, 0)
+	o.Decided(&extproc.Record{Decision: route.Decision{Strategy: route.KVAware, Keyed: true, Warm: 1}}) // of nothing nothing is warm
 	send("", route.Policy{Strategy: route.Random}, 1000)
 	for name, want := range map[string]map[string]float64{
 		"warmpath_prompt_characters_total":          {"default": 3000, "llama": 1000},

@@ -70,6 +70,7 @@ var answers = []struct {
 	{"comments", Events, ": ping\n\nevent: x\nid: 1\n" + events(hello, chatEnd), Result{Read, 100, 64}, hello},
 	{"without usage", Events, events(role, hello, finished, done), Result{}, hello},
 	{"usage that grows", Events, events(`{"choices":[],"usage":{"prompt_tokens":1,"prompt_tokens_details":{"cached_tokens":0}}}`, hello, chatEnd), Result{Read, 100, 64}, hello},
+	{"usage that tells less", Events, events(chatEnd, hello, `{"usage":{"prompt_tokens":3}}`), Result{Read, 100, 64}, hello},
 	{"role alone", Events, events(role, finished, chatEnd), Result{Read, 100, 64}, ""},
 	{"completions", Events, events(`{"choices":[{"text":""}]}`, `{"choices":[{"text":"a"}]}`), Result{}, `{"choices":[{"text":"a"}]}`},
 	{
