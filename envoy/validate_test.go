@@ -52,6 +52,7 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 		{name: "bootstrap with Unix sockets", config: string(pipes)},
 		{name: "bootstrap with TLS", config: string(secured)},
 		{name: "bootstrap with tracing", config: uncommentTracing(t, string(bootstrap))},
+		{name: "bootstrap with an access log", config: read(t, "../examples/access-log/envoy.yaml")},
 		{name: "cluster", config: withPool(string(bootstrap), string(envoy.Cluster()))},
 		{name: "cluster with the advice of its comment", config: withPool(string(bootstrap), uncommentAdvice(t, string(envoy.Cluster())))},
 		// The two that prove the check sees anything at all.
@@ -127,4 +128,13 @@ func uncommentAdvice(t *testing.T, cluster string) string {
 		t.Fatal("cluster.yaml has no commented typed_extension_protocol_options")
 	}
 	return before + "typed_extension_protocol_options:\n" + strings.ReplaceAll(block, "#   ", "")
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
 }

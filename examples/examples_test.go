@@ -26,6 +26,27 @@ var stories = map[string]envoy.Addresses{
 	"tls":        {},
 }
 
+// logged is where the access log of its example has its place.
+const logged = "          codec_type: AUTO "
+
+// The Envoy file of the access log is the shipped one with the access log.
+func TestAccessLog(t *testing.T) {
+	before, after, ok := strings.Cut(shipped(t, "quickstart"), logged)
+	if !ok {
+		t.Fatalf("the shipped file has no %q", logged)
+	}
+	want := before + read(t, "access-log/access_log.yaml") + logged + after
+	const path = "access-log/envoy.yaml"
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := read(t, path); got != want {
+		t.Errorf("%s is not the shipped file with access_log.yaml: run go test ./examples -rewrite", path)
+	}
+}
+
 // tlsStory is what Envoy has in the story with certificates.
 var tlsStory = envoy.TLS{
 	ServerName: "warmpath", CA: "certs/ca.pem", Cert: "certs/envoy.pem", Key: "certs/envoy.key",

@@ -30,10 +30,10 @@ const (
 	smallFleet = 12
 )
 
-// message returns the message of an answer. One with a part of a body, and one of
-// a large fleet, is not kept.
+// message returns the message of an answer. One with a part of a body, one that tells of
+// its decision, and one of a large fleet is not kept.
 func (s *answers) message(p phased) *extprocv3.ProcessingResponse {
-	if p.echo != nil || p.fleet > smallFleet {
+	if p.echo != nil || p.told != nil || p.fleet > smallFleet {
 		return p.message()
 	}
 	s.mu.RLock()

@@ -32,7 +32,7 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 // passEncoded are the answers that are the same for all requests.
-var passEncoded = encodeAll(passResponseHeaders, passResponseBody, passRequestTrailers, passResponseTrailers)
+var passEncoded = encodeAll(passResponseHeaders, streamResponseBody, passResponseBody, passRequestTrailers, passResponseTrailers)
 
 func encodeAll(messages ...*extprocv3.ProcessingResponse) map[*extprocv3.ProcessingResponse][]byte {
 	all := make(map[*extprocv3.ProcessingResponse][]byte, len(messages))

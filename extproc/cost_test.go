@@ -59,17 +59,66 @@ func TestAllocationsOfARequest(t *testing.T) {
 //	go test ./extproc -run xxx -bench Request -count 10 > new; benchstat old new
 func BenchmarkRequest(b *testing.B) {
 	for _, n := range []int{4 << 10, 64 << 10} {
-		b.Run(fmt.Sprintf("%dKiB", n>>10), func(b *testing.B) {
-			s := costServer(b)
-			headers, body := buffered(b, n)
-			b.SetBytes(int64(n))
-			b.ReportAllocs()
-			for b.Loop() {
-				st := s.begin(b.Context())
-				st.handle(headers)
-				st.handle(body)
-				st.end()
+		b.Run(fmt.Sprintf("%dKiB", n>>10), func(b *testing.B) { benchmarkRequest(b, n, false) })
+	}
+	b.Run("4KiB/told", func(b *testing.B) { benchmarkRequest(b, 4<<10, true) })
+}
+
+// benchmarkRequest encodes the answers as the gRPC server does. told is with the decision
+// as metadata.
+func benchmarkRequest(b *testing.B, n int, told bool) {
+	s := costServer(b)
+	settings := *s.settings.Load()
+	settings.DecisionMetadata = told
+	s.SetSettings(settings)
+	headers, body := buffered(b, n)
+	codec := s.Codec()
+	b.SetBytes(int64(n))
+	b.ReportAllocs()
+	for b.Loop() {
+		st := s.begin(b.Context())
+		for _, m := range []*extprocv3.ProcessingRequest{headers, body} {
+			responses, _ := st.handle(m)
+			for _, r := range responses {
+				if _, err := codec.Marshal(r); err != nil {
+					b.Fatal(err)
+				}
 			}
+		}
+		st.end()
+	}
+}
+
+// A response that is not sampled costs what it costs without inspection; of one that is,
+// the parts cost nothing.
+func TestAllocationsOfInspection(t *testing.T) {
+	headers, body := buffered(t, 4<<10)
+	response, _ := parseMessage("response 200 from=10.0.0.1:80 type=text/event-stream")
+	text, _ := parseMessage(`response-body more data: {"choices":[{"delta":{"content":"Hi"}}]}<line>`)
+	cost := func(share float64, random uint64, parts int) float64 {
+		s := costServer(t)
+		settings := *s.settings.Load()
+		settings.Inspect = share
+		s.SetSettings(settings)
+		s.random = func() uint64 { return random }
+		return testing.AllocsPerRun(100, func() {
+			st := s.begin(t.Context())
+			for _, m := range []*extprocv3.ProcessingRequest{headers, body, response} {
+				st.handle(m)
+			}
+			for range parts {
+				st.handle(text)
+			}
+			st.end()
 		})
+	}
+	without, unsampled := cost(0, 1, 0), cost(0.5, 1<<63, 0)
+	one, many := cost(0.5, 1<<63-1, 1), cost(0.5, 1<<63-1, 100)
+	t.Logf("%v without, %v not sampled, %v sampled with one part, %v with 100", without, unsampled, one, many)
+	if unsampled > without {
+		t.Errorf("%v allocations of a response that is not sampled, %v without inspection", unsampled, without)
+	}
+	if many > one+1 {
+		t.Errorf("99 more parts take %v allocations", many-one)
 	}
 }

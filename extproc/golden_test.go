@@ -47,6 +47,12 @@ func newScript(t *testing.T, d *datadriven.TestData) *script {
 			policy.Strategy, err = route.ParseStrategy(a.Vals[0])
 		case "endpoints":
 			_, err = fmt.Sscan(a.Vals[0], &endpoints)
+		case "inspect":
+			_, err = fmt.Sscan(a.Vals[0], &settings.Inspect)
+		case "auto":
+			policy.PrefixLength = route.AutoPrefixLength
+		case "tell":
+			settings.DecisionMetadata, settings.DecisionHeader = true, true
 		case "pools":
 			pools = true
 		case "said":

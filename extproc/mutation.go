@@ -41,6 +41,8 @@ type answer struct {
 	// the header with which that is done.
 	cluster string
 	forged  bool
+	// told is what is told of the decision, nil for nothing.
+	told *structpb.Struct
 	// retryOn and maxRetries switch Envoy's retries on for this request.
 	retryOn, maxRetries string
 	// bodyMode is the request body mode to change to.
@@ -154,14 +156,19 @@ func overwrite(key, value string) *corev3.HeaderValueOption {
 }
 
 func (a answer) metadata() *structpb.Struct {
-	if a.choices[0] == "" {
+	if a.choices[0] == "" && a.told == nil {
 		return nil
 	}
-	return &structpb.Struct{Fields: map[string]*structpb.Value{
-		DestinationNamespace: structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
+	namespaces := make(map[string]*structpb.Value, 2)
+	if a.choices[0] != "" {
+		namespaces[DestinationNamespace] = structpb.NewStructValue(&structpb.Struct{Fields: map[string]*structpb.Value{
 			DestinationKey: structpb.NewStringValue(a.destination()),
-		}}),
-	}}
+		}})
+	}
+	if a.told != nil {
+		namespaces[DecisionNamespace] = structpb.NewStructValue(a.told)
+	}
+	return &structpb.Struct{Fields: namespaces}
 }
 
 // The answers to the phases after the decision never change anything, so one

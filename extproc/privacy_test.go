@@ -19,6 +19,16 @@ func TestNoPromptTextIsRecorded(t *testing.T) {
 			`body eos {"model":"m","prompt_cache_key":"CANARY-7f3a","user":"CANARY-7f3a","messages":[{"role":"user","content":"CANARY-7f3a"}]}`,
 			"response 200 from=10.0.0.1:80",
 		},
+		{
+			"headers :method=POST :path=/v1/completions content-length=60", `body eos {"prompt":"x"}`,
+			"response 200 from=10.0.0.1:80 type=text/event-stream",
+			`response-body more data: {"choices":[{"text":"CANARY-7f3a"}],"id":"CANARY-7f3a"}<line>`,
+			`response-body more data: {"CANARY-7f3a`,
+		},
+		{
+			"headers :method=POST :path=/v1/completions content-length=60", `body eos {"prompt":"x"}`,
+			"response 200 from=10.0.0.1:80 type=application/json", `response-body eos {"CANARY-7f3a`,
+		},
 		{"headers :method=POST :path=/CANARY-7f3a/invocations content-length=64", "body eos CANARY-7f3a"},
 		{"headers :method=POST :path=/v1/chat/completions content-encoding=CANARY-7f3a", "body more CANARY-7f3a"},
 		{`headers eos :method=GET :path=/CANARY-7f3a x-tenant-id=" CANARY-7f3a"`},
@@ -34,12 +44,18 @@ func TestNoPromptTextIsRecorded(t *testing.T) {
 				}
 				messages = append(messages, m)
 			}
-			play(t, New(newRouter(t, prefixAware(), 3), testSettings, observer, one), messages...)
+			settings := testSettings
+			settings.Inspect = 1
+			play(t, New(newRouter(t, prefixAware(), 3), settings, observer, one), messages...)
 			if len(observer.records) == 0 {
 				t.Fatalf("script %d was not observed", i)
 			}
 			for _, r := range observer.records {
-				r.Context = nil
+				if r.Context = nil; r.Inspection != nil {
+					if printed := fmt.Sprintf("%+v", *r.Inspection); strings.Contains(printed, canary) {
+						t.Errorf("script %d: the engine's words are in %s", i, printed)
+					}
+				}
 				var log strings.Builder
 				slog.New(slog.NewTextHandler(&log, nil)).Info("request", "record", r)
 				for _, printed := range []string{fmt.Sprintf("%+v", r), fmt.Sprintf("%#v", r), log.String()} {

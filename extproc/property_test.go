@@ -33,7 +33,10 @@ var scriptLines = []string{
 	"response 200 from=10.0.0.2:80 attempts=2",
 	"response 503 from=10.7.7.7:80",
 	"response 413",
+	"response 200 from=10.0.0.1:80 type=application/json",
+	"response 200 from=10.0.0.1:80 type=text/event-stream",
 	"response-body more data",
+	`response-body eos {"usage":{"prompt_tokens":9}}`,
 	"response-trailers",
 	"unknown",
 }
@@ -47,6 +50,7 @@ func TestAnyOrderOfMessages(t *testing.T) {
 		policy.Strategy = rapid.SampledFrom([]route.Strategy{route.Random, route.LeastOutstandingRequests, route.PrefixAware}).Draw(rt, "strategy")
 		tight := testSettings
 		tight.TotalBodies = rapid.SampledFrom([]int64{0, 50, 4096}).Draw(rt, "bodies")
+		tight.Inspect = rapid.SampledFrom([]float64{0, 1}).Draw(rt, "inspect")
 		observer := &recorder{panicIn: rapid.SampledFrom([]string{"", "", "decided", "served", "ended", "panicked"}).Draw(rt, "panic")}
 		server := New(newRouter(t, policy, rapid.IntRange(0, 3).Draw(rt, "endpoints")), tight, observer, one)
 		lines := rapid.SliceOfN(rapid.SampledFrom(scriptLines), 0, 8).Draw(rt, "script")

@@ -39,6 +39,9 @@ type Record struct {
 	// KeyChars is how many characters (bytes on native invoke paths) the key
 	// covers.
 	KeyChars int
+	// PromptChars is how many characters the prompt has. Beyond what is read of it the
+	// bytes of the body stand for them.
+	PromptChars int
 	// HasTenant says whether a valid tenant is part of the key. The id itself is
 	// a secret of the client's and is not recorded.
 	HasTenant bool
@@ -62,6 +65,9 @@ type Record struct {
 	Unanswered bool
 	// Missed says that an endpoint served which the decision had not named.
 	Missed bool
+	// Inspection is what was read of the response, at the end; nil if it was not
+	// inspected.
+	Inspection *Inspection
 }
 
 // Unknown says which words for a request's pool belong to no pool; the next that says

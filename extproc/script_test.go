@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -116,6 +117,9 @@ func parseResponse(m *extprocv3.ProcessingRequest, rest string) error {
 	for pair := range strings.FieldsSeq(rest) {
 		name, value, _ := strings.Cut(pair, "=")
 		switch name {
+		case "type", "encoding":
+			headers := m.GetResponseHeaders().GetHeaders()
+			headers.Headers = append(headers.Headers, &corev3.HeaderValue{Key: "content-" + name, RawValue: []byte(value)})
 		case "from":
 			fields["upstream.address"] = value
 		case "attempts":
@@ -140,7 +144,7 @@ var macro = regexp.MustCompile(`<(pad|nest) (\d+)>`)
 
 // payloadOf expands <pad N> and <nest N>, and compresses what follows gzip:.
 func payloadOf(text string) []byte {
-	text, compressed := strings.CutPrefix(text, "gzip:")
+	text, compressed := strings.CutPrefix(strings.ReplaceAll(text, "<line>", "\n"), "gzip:")
 	text = macro.ReplaceAllStringFunc(text, func(s string) string {
 		parts := macro.FindStringSubmatch(s)
 		n, _ := strconv.Atoi(parts[2])
@@ -195,12 +199,19 @@ func describe(r *extprocv3.ProcessingResponse) string {
 	if common.GetClearRouteCache() {
 		b.WriteString("\n  route again")
 	}
+	told := r.GetDynamicMetadata().GetFields()[DecisionNamespace].GetStructValue().GetFields()
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		fmt.Fprintf(&b, "\n  tell %s: %v", name, told[name].AsInterface())
+	}
 	if header, metadata, _ := destination(r); header != metadata {
 		fmt.Fprintf(&b, "\n  metadata only: %s", metadata)
 	}
 	if o := r.GetModeOverride(); o != nil {
 		fmt.Fprintf(&b, "\n  body mode %s (response headers %s, trailers %s)",
 			o.GetRequestBodyMode(), o.GetResponseHeaderMode(), o.GetResponseTrailerMode())
+		if back := o.GetResponseBodyMode(); back != modeNone {
+			fmt.Fprintf(&b, ", of the response %s", back)
+		}
 	}
 	return b.String()
 }
@@ -363,6 +374,9 @@ func (s *script) printRecord() {
 		if !field.zero {
 			fmt.Fprintf(&s.out, " %s=%v", field.name, field.value)
 		}
+	}
+	if i := r.Inspection; i != nil {
+		fmt.Fprintf(&s.out, " inspected=%s tokens=%d/%d text=%v", i.Result, i.CachedTokens, i.PromptTokens, !i.FirstToken.IsZero())
 	}
 	s.out.WriteByte('\n')
 }

@@ -23,8 +23,9 @@ type Server struct {
 	// scanners are reused, because each keeps a buffer as long as its prefix.
 	scanners prefix.Pool
 	answers  answers
-	// bodies and streams bound what all requests hold.
+	// bodies, streams and inspected bound what all requests hold.
 	bodies, streams  budget
+	inspected        budget
 	refused, holding atomic.Int64
 }
 

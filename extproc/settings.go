@@ -44,7 +44,16 @@ type Settings struct {
 	// are known to fit are buffered under every policy.
 	Recorder Recorder
 
+	// Inspect is the share of the responses that are inspected, 0 to 1: what the engine
+	// tells of the prompt's tokens is read in passing.
+	Inspect float64
+
+	// DecisionMetadata tells Envoy of each decision, as dynamic metadata in
+	// DecisionNamespace; DecisionHeader tells the client, in the header of that name.
+	DecisionMetadata, DecisionHeader bool
+
 	retryOn, maxRetries string
+	inspect             uint64 // the chance
 }
 
 // PolicySource finds the policy that Envoy's configuration has for a request.
@@ -71,5 +80,6 @@ func (s Settings) prepare() *Settings {
 		s.retryOn = strings.Join(s.RetryConditions, ",")
 		s.maxRetries = strconv.Itoa(s.RetryAttempts)
 	}
+	s.inspect = chance(s.Inspect)
 	return &s
 }

@@ -51,6 +51,8 @@ type stream struct {
 	observed, broken bool
 	held             hold
 	rec              recorded
+	// inspecting is nil unless the response is inspected.
+	inspecting *inspecting
 	// said is what Envoy's configuration says of the request.
 	said  ChosenPolicy
 	pools *Pools // those that the request began with
@@ -114,8 +116,16 @@ func (s *stream) answer(m *extprocv3.ProcessingRequest) *extprocv3.ProcessingRes
 		}
 		return s.server.toBody(a)
 	case *extprocv3.ProcessingRequest_ResponseHeaders:
-		s.responseHeaders(m, r.ResponseHeaders)
+		if s.responseHeaders(m, r.ResponseHeaders); s.stage == answered {
+			return s.withDecision(s.inspect(r.ResponseHeaders), r.ResponseHeaders)
+		}
 		return passResponseHeaders
+	case *extprocv3.ProcessingRequest_ResponseBody:
+		s.inspectBody(r.ResponseBody)
+		return s.passing(m)
+	case *extprocv3.ProcessingRequest_ResponseTrailers:
+		s.inspectTrailers()
+		return s.passing(m)
 	default:
 		return s.passing(m)
 	}
@@ -209,9 +219,10 @@ func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) an
 	}
 	defer s.server.scanners.Put(scanner)
 	s.note(&result)
+	s.record.PromptChars = max(result.Chars, s.longer(&result))
 	a := s.decide(route.Request{
 		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels,
-		Chars: max(result.Chars, s.longer(&result)), Model: result.Model, Adapter: result.Adapter,
+		Chars: s.record.PromptChars, Model: result.Model, Adapter: result.Adapter,
 	}, NoProblem, retry)
 	s.recordDecided(result, complete, parts)
 	return a
@@ -262,6 +273,9 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	}
 	a := answer{decided: true, fleet: decision.Candidates}
 	copy(a.choices[:], decision.Choices())
+	if s.settings.DecisionMetadata {
+		a.told = s.record.decisionMetadata()
+	}
 	if a.forged = s.head.pooled; s.rerouted {
 		a.cluster = s.pool.Cluster
 	}
@@ -333,6 +347,7 @@ func (s *stream) end() {
 		s.server.holding.Add(-1)
 	}
 	s.endRecording()
+	s.endInspection()
 	if s.stage >= decided {
 		s.record.Unanswered = s.stage == decided
 		s.server.observer.Ended(&s.record)

@@ -39,7 +39,7 @@ func TestDemo(t *testing.T) {
 	}
 	text := out.String()
 	for _, want := range []string{
-		"80 requests ran meanwhile, 0 failed.", "KV cache hit rate", "TTFT P90", "share of 127.0.0.7",
+		"80 requests ran meanwhile, 0 failed.", "KV cache hit rate", "as warmpath reads it", "as warmpath expects it", "TTFT P90", "share of 127.0.0.7",
 		"chosen at random", "its first home", "so its home number", ": a home, ",
 	} {
 		if !strings.Contains(text, want) {
@@ -51,6 +51,15 @@ func TestDemo(t *testing.T) {
 		if rest, ok := strings.CutPrefix(line, "KV cache hit rate"); ok {
 			if _, err := fmt.Sscanf(rest, "%f %% %f %% %f %% %f points", &random, &fixed, &auto, &points); err != nil {
 				t.Fatalf("hit rates in %q: %v", line, err)
+			}
+		}
+	}
+	// What warmpath reads in passing is what the clients saw.
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, "  as warmpath reads it"); ok {
+			var r, f, a float64
+			if _, err := fmt.Sscanf(rest, "%f %% %f %% %f %%", &r, &f, &a); err != nil || r != random || f != fixed || a != auto {
+				t.Errorf("read %.1f %%, %.1f %% and %.1f %% (%v)", r, f, a, err)
 			}
 		}
 	}

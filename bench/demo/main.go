@@ -78,8 +78,8 @@ func demo(ctx context.Context, o options, w io.Writer) error {
 	fmt.Fprintf(w, "Starting %d simulated replicas (70B class, %d times real speed), warmpath and Envoy.\n", replicas, timeScale)
 	s, err := stack.Start(ctx, stack.Options{
 		Warmpath: []string{o.warmpath}, Envoy: o.envoy, Dir: dir, Replicas: replicas,
-		Replica: replica.Params{TimeScale: timeScale},
-		Config:  stack.Config{Strategy: "RANDOM", OTLPEndpoint: sink.Address()},
+		Replica: replica.Params{TimeScale: timeScale}, Inspect: 1,
+		Config: stack.Config{Strategy: "RANDOM", OTLPEndpoint: sink.Address()},
 	})
 	if err != nil {
 		return err
@@ -133,24 +133,29 @@ func (d *demonstration) run() error {
 }
 
 // switchTo changes the strategy while requests run, and measures.
-func (d *demonstration) switchTo(prefixLength int, name string, requests []load.Request) (load.Summary, error) {
+func (d *demonstration) switchTo(prefixLength int, name string, requests []load.Request) (measured, error) {
 	fmt.Fprintln(d.out, "\nChanging warmpath.yaml while requests run.")
 	next := stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: prefixLength, OTLPEndpoint: d.sink.Address()}
 	if err := d.switchUnderLoad(next, requests[:min(80, len(requests))]); err != nil {
-		return load.Summary{}, err
+		return measured{}, err
 	}
 	return d.measure(name, requests)
 }
 
 // measure sends the workload to replicas with empty caches.
-func (d *demonstration) measure(name string, requests []load.Request) (load.Summary, error) {
+func (d *demonstration) measure(name string, requests []load.Request) (measured, error) {
 	fmt.Fprintf(d.out, "\n%s: %d requests at %.0f/s through Envoy ...\n", name, len(requests), d.options.rate)
 	d.stack.Replicas.ClearCaches()
+	before, err := d.counted()
+	if err != nil {
+		return measured{}, err
+	}
 	result, err := d.send(requests, load.Load{Rate: d.options.rate, Seed: 1})
 	if err != nil {
-		return load.Summary{}, err
+		return measured{}, err
 	}
-	return result.Summary(), nil
+	after, err := d.counted()
+	return measured{result.Summary(), after.minus(before)}, err
 }
 
 func (d *demonstration) send(requests []load.Request, l load.Load) (*load.Result, error) {

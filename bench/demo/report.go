@@ -9,27 +9,29 @@ import (
 	"github.com/warmpath/warmpath/internal/otlpsink"
 )
 
-func (d *demonstration) printComparison(random, fixed, auto load.Summary) {
+func (d *demonstration) printComparison(random, fixed, auto measured) {
 	w := d.out
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
 	row("", "RANDOM", fmt.Sprint("prefixLength ", fixedLength), "prefixLength auto", "RANDOM → auto")
-	all := []load.Summary{random, fixed, auto}
-	each := func(name string, cell func(load.Summary) string, change string) {
+	all := []measured{random, fixed, auto}
+	each := func(name string, cell func(measured) string, change string) {
 		cells := []string{name}
 		for _, s := range all {
 			cells = append(cells, cell(s))
 		}
 		row(append(cells, change)...)
 	}
-	each("KV cache hit rate", func(s load.Summary) string { return percent(s.HitRate) },
+	each("KV cache hit rate", func(s measured) string { return percent(s.HitRate) },
 		fmt.Sprintf("%+.1f points", 100*(auto.HitRate-random.HitRate)))
-	each("TTFT P50", func(s load.Summary) string { return milliseconds(s.TTFT.P50) }, change(random.TTFT.P50, auto.TTFT.P50))
-	each("TTFT P90", func(s load.Summary) string { return milliseconds(s.TTFT.P90) }, change(random.TTFT.P90, auto.TTFT.P90))
-	each("failed requests", func(s load.Summary) string { return fmt.Sprint(s.Failed) }, "")
+	each("  as warmpath reads it", func(s measured) string { return s.rate(cachedTokens, promptTokens) }, "")
+	each("  as warmpath expects it", func(s measured) string { return s.rate(cachedChars, promptChars) }, "")
+	each("TTFT P50", func(s measured) string { return milliseconds(s.TTFT.P50) }, change(random.TTFT.P50, auto.TTFT.P50))
+	each("TTFT P90", func(s measured) string { return milliseconds(s.TTFT.P90) }, change(random.TTFT.P90, auto.TTFT.P90))
+	each("failed requests", func(s measured) string { return fmt.Sprint(s.Failed) }, "")
 	for _, name := range d.stack.Replicas.Addresses() {
-		each("share of "+name, func(s load.Summary) string { return percent(share(s, name)) }, "")
+		each("share of "+name, func(s measured) string { return percent(share(s.Summary, name)) }, "")
 	}
 	_ = t.Flush() // writes to w, whose errors nobody could be told of
 	shared := d.options.workload

@@ -56,7 +56,7 @@ const noHealth = `health: {path: "", failedRequests: 0}`
 func TestFaultsOfTheRouter(t *testing.T) {
 	config := prefixAware(1000)
 	config.Extra = noHealth
-	s := testenv.StartAsShipped(t, stack.Options{Replica: fast, Config: config})
+	s := testenv.StartAsShipped(t, stack.Options{Replica: fast, Config: config, Inspect: 1})
 	before := goroutines(t, s)
 	for _, tc := range []struct {
 		name  string
@@ -197,7 +197,7 @@ var leaving = []form{
 func TestClientsLeave(t *testing.T) {
 	config := prefixAware(1000)
 	config.Extra = noHealth
-	s := testenv.Start(t, stack.Options{Replica: fast, Config: config})
+	s := testenv.Start(t, stack.Options{Replica: fast, Config: config, Inspect: 1})
 	before := goroutines(t, s)
 	l := startWorkload(t, s, leaving...)
 	for i := range 100 {
@@ -231,7 +231,7 @@ func hangUp(t *testing.T, s *stack.Stack, text string) {
 func TestFaultsOfReplicas(t *testing.T) {
 	config := prefixAware(1000)
 	config.Extra = quickHealth
-	s := testenv.Start(t, stack.Options{Replica: fast, Config: config})
+	s := testenv.Start(t, stack.Options{Replica: fast, Config: config, Inspect: 1})
 	before := goroutines(t, s)
 	reset := func(when string) []string {
 		return []string{"x-replica-reset", when, "x-replica-tokens", "4", "x-replica-token-ms", "100"}

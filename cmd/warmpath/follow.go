@@ -48,6 +48,9 @@ func (o *pool) follow(ctx context.Context) error {
 		if o.lister != nil {
 			o.lister.SetMembers(u.Set)
 		}
+		if o.scraper != nil {
+			o.scraper.SetMembers(u.Set)
+		}
 		o.changed()
 	}))
 }

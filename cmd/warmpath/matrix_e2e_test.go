@@ -211,7 +211,7 @@ func TestBodyMatrix(t *testing.T) {
 			t.Parallel()
 			x := &matrix{
 				bodyMode: m, clients: map[int]*http.Client{1: clientOf(t, 1), 2: clientOf(t, 2)}, problems: make(map[string]int),
-				stack: testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Config: prefixAware(0), Bootstrap: m.bootstrap(t)}),
+				stack: testenv.Start(t, stack.Options{Replica: fast, Replicas: 4, Config: prefixAware(0), Bootstrap: m.bootstrap(t), Inspect: 1}),
 			}
 			for i, c := range cells() {
 				t.Run(c.String(), func(t *testing.T) {

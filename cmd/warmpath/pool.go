@@ -32,9 +32,10 @@ type pool struct {
 	status  *poolStatus
 
 	router  *route.Router
-	envoy   *xds.Pool           // nil without a control plane
-	prober  *prober.Prober      // nil when health is not judged
-	lister  *modelserver.Lister // nil when endpoints are not asked for their adapters
+	envoy   *xds.Pool            // nil without a control plane
+	prober  *prober.Prober       // nil when health is not judged
+	lister  *modelserver.Lister  // nil when endpoints are not asked for their adapters
+	scraper *modelserver.Scraper // nil when their metrics are not read
 	members latest
 	// changed is called when the state of the membership has changed.
 	changed func()
@@ -76,6 +77,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 	one.router.SetZone(p.config.Zone)
 	one.router.SetAdapters(adapterRules(c.Adapters))
 	one.list()
+	p.scrape(one)
 	if err := one.judge(); err != nil {
 		return nil, err
 	}
@@ -92,6 +94,12 @@ func (o *pool) run(ctx context.Context, group *errgroup.Group) {
 	if o.lister != nil {
 		group.Go(func() error {
 			o.lister.Run(ctx)
+			return nil
+		})
+	}
+	if o.scraper != nil {
+		group.Go(func() error {
+			o.scraper.Run(ctx)
 			return nil
 		})
 	}

@@ -165,7 +165,7 @@ func (p private) keeps(t *testing.T) {
 		}
 	}
 	o := stack.Options{
-		Replica: fast, Replicas: 3, Bootstrap: mode.bootstrap(t),
+		Replica: fast, Replicas: 3, Bootstrap: mode.bootstrap(t), Inspect: 1,
 		WarmpathEnv: []string{
 			"GRPC_GO_LOG_SEVERITY_LEVEL=info", "GRPC_GO_LOG_VERBOSITY_LEVEL=99", "GOTRACEBACK=all", "OTEL_BSP_SCHEDULE_DELAY=20",
 		},
@@ -180,7 +180,7 @@ func (p private) keeps(t *testing.T) {
 	}
 	for i := range p.configs {
 		p.configs[i].OTLPEndpoint = spans.address
-		p.configs[i].Extra = salt + "\nlog: {level: debug}\n" + p.extra
+		p.configs[i].Extra = salt + "\nlog: {level: debug}\ndecision: {metadata: true, header: true}\n" + p.extra
 	}
 	o.Config = p.configs[0]
 	s := testenv.Start(t, o)

@@ -40,6 +40,9 @@ func (p *program) settings(c config.Config, generation int) (extproc.Settings, e
 		RetryAttempts: c.Retry.Attempts,
 		Generation:    generation,
 		Policies:      policies,
+		Inspect:       c.Inspection.Share,
+
+		DecisionMetadata: c.Decision.Metadata, DecisionHeader: c.Decision.Header,
 	}
 	if p.recorder != nil {
 		s.Recorder = p.recorder

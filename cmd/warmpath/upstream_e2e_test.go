@@ -91,10 +91,18 @@ var answers = map[string]http.HandlerFunc{
 
 // Answers pass through as the model server sent them: the same bytes, status and
 // headers. Of warmpath or of its choice they tell the client
-// nothing.
+// nothing. That holds for those that are inspected too.
 func TestAnswersAreUntouched(t *testing.T) {
-	t.Parallel()
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: unjudged()})
+	for _, share := range []float64{0.000001, 1} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			t.Parallel()
+			answersAreUntouched(t, share)
+		})
+	}
+}
+
+func answersAreUntouched(t *testing.T, share float64) {
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 2, Config: unjudged(), Inspect: share})
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		answers[r.URL.Path](w, r)

@@ -36,6 +36,7 @@ var components = []component{
 	{"internal/load", pure, nil},
 	{"internal/route", pure, nil},
 	{"internal/health", pure, nil},
+	{"internal/usage", pure, nil},
 	{"internal/gossip/merge", pure, nil},
 	{"bench/replica/engine", pure, nil},
 	{"internal/sim", pure, nil},

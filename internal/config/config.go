@@ -41,7 +41,13 @@ type Config struct {
 	Retry     Retry         `yaml:"retry"`
 	Tracing   Tracing       `yaml:"tracing"`
 	Recording Recording     `yaml:"recording"`
-	Log       Log           `yaml:"log"`
+	// Inspection reads what the engines answer.
+	Inspection Inspection `yaml:"inspection"`
+	// EngineMetrics reads the engines' own metrics.
+	EngineMetrics EngineMetrics `yaml:"engineMetrics"`
+	// Decision tells of the decisions.
+	Decision Decision `yaml:"decision"`
+	Log      Log      `yaml:"log"`
 }
 
 // Listen holds the addresses to serve on, each "ip:port", "localhost:port",
@@ -226,17 +232,18 @@ const MaxRouters = 1000
 // Default is the configuration of an empty file, which only lacks a membership.
 func Default() Config {
 	return Config{
-		Listen:    Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004", SocketMode: 0o660},
-		Pool:      defaultPool(),
-		Component: Component{Header: "x-amzn-sagemaker-inference-component"},
-		Routers:   1,
-		Gossip:    Gossip{Join: []string{}},
-		Tenant:    Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
-		Limits:    Limits{RequestBodyBytes: 4 << 20, TotalBodyBytes: 256 << 20, Requests: 50_000, InflateBytes: 4 << 20},
-		Retry:     Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
-		Tracing:   Tracing{Insecure: true, SampleRatio: 1},
-		Recording: Recording{SampleRatio: 1, FileBytes: 64 << 20, Files: 8},
-		Log:       Log{Level: LogInfo, Format: LogText},
+		Listen:     Listen{ExtProc: "127.0.0.1:9002", XDS: "127.0.0.1:9003", Admin: "127.0.0.1:9004", SocketMode: 0o660},
+		Pool:       defaultPool(),
+		Component:  Component{Header: "x-amzn-sagemaker-inference-component"},
+		Routers:    1,
+		Gossip:     Gossip{Join: []string{}},
+		Tenant:     Tenant{Header: "x-amzn-sagemaker-prefix-aware-id"},
+		Limits:     Limits{RequestBodyBytes: 4 << 20, TotalBodyBytes: 256 << 20, Requests: 50_000, InflateBytes: 4 << 20},
+		Retry:      Retry{Conditions: []RetryCondition{ConnectFailure, RefusedStream, Reset}, Attempts: 2},
+		Tracing:    Tracing{Insecure: true, SampleRatio: 1},
+		Recording:  Recording{SampleRatio: 1, FileBytes: 64 << 20, Files: 8},
+		Inspection: Inspection{Share: 0.01},
+		Log:        Log{Level: LogInfo, Format: LogText},
 	}
 }
 

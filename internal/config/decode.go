@@ -44,6 +44,9 @@ func (c *Config) decode(root strict.Value) {
 		strict.Field{Name: "retry", Decode: c.Retry.decode},
 		strict.Field{Name: "tracing", Decode: c.Tracing.decode},
 		strict.Field{Name: "recording", Decode: c.Recording.decode},
+		strict.Field{Name: "inspection", Decode: c.Inspection.decode},
+		strict.Field{Name: "engineMetrics", Decode: c.EngineMetrics.decode},
+		strict.Field{Name: "decision", Decode: c.Decision.decode},
 		strict.Field{Name: "log", Decode: c.Log.decode},
 	)...)
 	if c.Limits.TotalBodyBytes < c.Limits.RequestBodyBytes {

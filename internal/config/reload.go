@@ -12,7 +12,7 @@ import (
 // is bound to sockets, to Envoy's view of the cluster or to exporters, and
 // waits for a restart.
 func livePaths() []string {
-	return []string{"routingConfig", "policies", "routers", "zone", "adapters.sticky", "adapters.models", "tenant", "component", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "log.level"}
+	return []string{"routingConfig", "policies", "routers", "zone", "adapters.sticky", "adapters.models", "tenant", "component", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "inspection", "decision", "log.level"}
 }
 
 // Reload returns the configuration that a process running c should use now that
@@ -31,6 +31,7 @@ func (c Config) Reload(next Config) (effective Config, restart []string) {
 	effective.Limits.InflateBytes = next.Limits.InflateBytes
 	effective.Limits.TotalBodyBytes = next.Limits.TotalBodyBytes
 	effective.Limits.Requests = next.Limits.Requests
+	effective.Inspection, effective.Decision = next.Inspection, next.Decision
 	effective.Log.Level = next.Log.Level
 	return effective, NeedsRestart(c, next)
 }

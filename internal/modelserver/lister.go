@@ -1,5 +1,6 @@
-// Package modelserver asks model servers which LoRA adapters they have: GET /v1/models,
-// where vLLM lists each adapter beside the model that it belongs to.
+// Package modelserver asks model servers which LoRA adapters they have (GET /v1/models,
+// where vLLM lists each adapter beside the model that it belongs to) and how their
+// caches fare (GET /metrics of vLLM and SGLang).
 package modelserver
 
 import (

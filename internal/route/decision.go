@@ -115,6 +115,13 @@ type Decision struct {
 	homes, choices [MaxChoices]string
 }
 
+// WarmKnown reports whether Warm says something: whether it was looked up how much of
+// this prompt the chosen endpoint has served before. It is not with a fixed prefix
+// length, without a key, and where there was nothing to choose.
+func (d *Decision) WarmKnown() bool {
+	return d.Keyed && (d.Strategy == KVAware || d.HomeCount > 0)
+}
+
 // Homes returns the first homes of the key in order, at most MaxChoices; none
 // if nothing was hashed.
 func (d *Decision) Homes() []string { return trim(&d.homes) }

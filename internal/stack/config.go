@@ -109,6 +109,9 @@ func (s *Stack) configText(c Config) string {
 	if c.OTLPEndpoint != "" {
 		fmt.Fprintf(&b, "tracing: {otlpEndpoint: %q}\n", c.OTLPEndpoint)
 	}
+	if s.options.Inspect > 0 {
+		fmt.Fprintf(&b, "inspection: {share: %v}\n", s.options.Inspect)
+	}
 	if c.Extra != "" {
 		b.WriteString(c.Extra + "\n")
 	}

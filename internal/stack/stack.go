@@ -45,6 +45,8 @@ type Options struct {
 	// Membership makes the source that has the replicas, and returns its field of
 	// the section membership; nil is the watched file.
 	Membership func(addresses []string) (field string, err error)
+	// Inspect is the share of the responses that is inspected; 0 for the default.
+	Inspect float64
 	// Config is the configuration to begin with.
 	Config Config
 	// Started is called when warmpath has been started, before requests are routed.

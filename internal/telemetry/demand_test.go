@@ -53,7 +53,7 @@ func TestDecisionsByPool(t *testing.T) {
 	o.Decided(r)
 	o.Decided(r)
 	for pool, want := range map[string]float64{DefaultPool: 1, "chat": 2} {
-		if n := testutil.ToFloat64(m.decisions[pool][route.PrefixAware][route.Home]); n != want {
+		if n := testutil.ToFloat64(m.requested[pool].decisions[route.PrefixAware][route.Home]); n != want {
 			t.Errorf("pool %s: %v decisions, want %v", pool, n, want)
 		}
 	}

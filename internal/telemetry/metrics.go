@@ -13,8 +13,11 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	byReason   *prometheus.CounterVec
-	decisions  map[string][][]prometheus.Counter // by pool, strategy and reason
+	byReason *prometheus.CounterVec
+	// promptChars and cachedChars are of the prompts whose warm part is known, by pool.
+	promptChars, cachedChars *prometheus.CounterVec
+	requested                map[string]*requested // by pool
+
 	problems   []prometheus.Counter
 	endpoints  *endpoints
 	bodyWait   prometheus.Histogram
@@ -23,6 +26,8 @@ type Metrics struct {
 	unanswered prometheus.Counter
 	retried    prometheus.Counter
 	requests   prometheus.Gauge
+	inspected  []prometheus.Counter // by result
+	firstToken map[cacheState]prometheus.Observer
 
 	// Nacks counts the resources that an Envoy refused, by type.
 	Nacks *prometheus.CounterVec
@@ -58,6 +63,7 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m.registerFleet()
 	m.registerTLS()
 	m.registerGossip()
+	m.registerInspections()
 	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
 	m.Leaked = m.counter("warmpath_leaked_total", "Slots of endpoints that no request holds any more.")
 	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")
@@ -89,8 +95,12 @@ func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 func (m *Metrics) registerRequests() {
 	m.byReason = m.counters("warmpath_decisions_total", "Routing decisions.", "pool", "strategy", "reason")
-	m.decisions = make(map[string][][]prometheus.Counter)
-	m.countDecisions(DefaultPool)
+	m.promptChars = m.counters("warmpath_prompt_characters_total",
+		"Characters of the prompts of which it is known how much the chosen endpoint has served before.", "pool")
+	m.cachedChars = m.counters("warmpath_expected_cached_characters_total",
+		"Characters of these prompts that the chosen endpoint has served before.", "pool")
+	m.requested = make(map[string]*requested)
+	m.countRequests(DefaultPool)
 	problems := m.counters("warmpath_problems_total",
 		"What kept requests from being routed by their text alone. None of them fails a request.", "problem")
 	for _, p := range extproc.Problems() {
@@ -166,7 +176,7 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 func (m *Metrics) decided(r *extproc.Record) {
 	m.requests.Inc()
 	d := &r.Decision
-	m.decisions[poolName(r.Pool)][d.Strategy][d.Reason].Inc()
+	m.requested[poolName(r.Pool)].count(r)
 	m.countProblems(r)
 	m.pools.countUnknown(r.Unknown)
 	if d.Chosen != "" {
@@ -192,9 +202,12 @@ func (m *Metrics) served(r *extproc.Record) {
 }
 
 func (m *Metrics) ended(r *extproc.Record) {
-	m.requests.Dec()
+	defer m.requests.Dec() // last: at 0 all is counted
 	if r.Unanswered {
 		m.unanswered.Inc()
+	}
+	if r.Inspection != nil {
+		m.countInspection(r)
 	}
 }
 

@@ -104,11 +104,50 @@ func TestEveryProblemIsCounted(t *testing.T) {
 			t.Errorf("problem %s is counted %v times, want once", p, n)
 		}
 	}
-	if want := len(route.Reasons()); len(m.decisions[DefaultPool][0]) != want {
-		t.Errorf("counters for %d reasons, there are %d", len(m.decisions[DefaultPool][0]), want)
+	if want := len(route.Reasons()); len(m.requested[DefaultPool].decisions[0]) != want {
+		t.Errorf("counters for %d reasons, there are %d", len(m.requested[DefaultPool].decisions[0]), want)
 	}
-	if _, err := route.ParseStrategy(route.Strategy(len(m.decisions[DefaultPool])).String()); err == nil {
-		t.Errorf("there are more strategies than the %d that have counters", len(m.decisions[DefaultPool]))
+	if _, err := route.ParseStrategy(route.Strategy(len(m.requested[DefaultPool].decisions)).String()); err == nil {
+		t.Errorf("there are more strategies than the %d that have counters", len(m.requested[DefaultPool].decisions))
+	}
+}
+
+// The expected hit rate is of what is known: of prompts under the automatic length
+// and KV_AWARE, but for those where there was nothing to look up.
+func TestExpectedHitRate(t *testing.T) {
+	router := newRouter(t, route.PrefixAware, 2)
+	m := NewMetrics(router.Loads())
+	m.OfPool("llama")
+	o := NewObserver(m, nil)
+	send := func(pool string, policy route.Policy, chars int) {
+		t.Helper()
+		router.SetPolicy(policy)
+		request := route.Request{Key: 7, Keyed: chars > 0, Chars: chars}
+		for level := range chars / route.LevelChars {
+			request.Levels = append(request.Levels, uint64(level+1))
+		}
+		d, slot := router.Table().Pick(request)
+		defer slot.Release()
+		o.Decided(&extproc.Record{Pool: pool, PromptChars: chars, Decision: d})
+	}
+	auto := route.Policy{Strategy: route.PrefixAware, PrefixLength: route.AutoPrefixLength}
+	for range 3 {
+		send("", auto, 1000) // cold, then 3 levels of 256 characters
+	}
+	send("llama", route.Policy{Strategy: route.KVAware}, 1000)
+	send("", route.Policy{Strategy: route.PrefixAware, PrefixLength: 1024, ConcurrencyThreshold: 9}, 1000)
+	send("", auto, 0)
+	o.Decided(&extproc.Record{Decision: route.Decision{Strategy: route.KVAware, Keyed: true, Warm: 1}}) // of nothing nothing is warm
+	send("", route.Policy{Strategy: route.Random}, 1000)
+	for name, want := range map[string]map[string]float64{
+		"warmpath_prompt_characters_total":          {"default": 3000, "llama": 1000},
+		"warmpath_expected_cached_characters_total": {"default": 2 * 768, "llama": 768},
+	} {
+		for _, s := range gather(t, m, name) {
+			if s.value != want[s.label] {
+				t.Errorf("%s of %s is %v, want %v", name, s.label, s.value, want[s.label])
+			}
+		}
 	}
 }
 

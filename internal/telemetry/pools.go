@@ -28,8 +28,25 @@ const DefaultPool = "default"
 
 func poolName(name string) string { return cmp.Or(name, DefaultPool) }
 
-// countDecisions makes a pool's counters, so that counting looks nothing up by text.
-func (m *Metrics) countDecisions(pool string) {
+// requested counts the requests of one pool.
+type requested struct {
+	decisions                [][]prometheus.Counter // by strategy and reason
+	promptChars, cachedChars prometheus.Counter
+}
+
+// count counts a request once it is decided. A request of which nothing is known to
+// be warm or cold counts in neither number of characters.
+func (c *requested) count(r *extproc.Record) {
+	d := &r.Decision
+	c.decisions[d.Strategy][d.Reason].Inc()
+	if d.WarmKnown() {
+		c.promptChars.Add(float64(r.PromptChars))
+		c.cachedChars.Add(float64(min(d.Warm, r.PromptChars)))
+	}
+}
+
+// countRequests makes a pool's counters, so that counting looks nothing up by text.
+func (m *Metrics) countRequests(pool string) {
 	var byStrategy [][]prometheus.Counter
 	for _, s := range route.Strategies() {
 		var byReason []prometheus.Counter
@@ -38,7 +55,10 @@ func (m *Metrics) countDecisions(pool string) {
 		}
 		byStrategy = append(byStrategy, byReason)
 	}
-	m.decisions[pool] = byStrategy
+	m.requested[pool] = &requested{
+		decisions:   byStrategy,
+		promptChars: m.promptChars.WithLabelValues(pool), cachedChars: m.cachedChars.WithLabelValues(pool),
+	}
 }
 
 func (m *Metrics) registerPools() {
@@ -93,7 +113,7 @@ type PoolMetrics struct {
 // is the default pool's. It must be called before the pool's first request.
 func (m *Metrics) OfPool(name string) PoolMetrics {
 	name = poolName(name)
-	m.countDecisions(name)
+	m.countRequests(name)
 	p := PoolMetrics{
 		MembershipErrors: m.pools.membershipErrors.WithLabelValues(name),
 		HealthPanic:      m.pools.healthPanic.WithLabelValues(name),

@@ -1,0 +1,61 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+// cacheState says what was expected of a request's prompt.
+type cacheState string
+
+// The states: at least half of the prompt was expected to be cached, less, and nothing
+// was known of it.
+const (
+	warm    cacheState = "warm"
+	cold    cacheState = "cold"
+	unknown cacheState = "unknown"
+)
+
+func (m *Metrics) registerInspections() {
+	results := m.counters("warmpath_inspected_responses_total", "Responses that were inspected, by what was read of them.", "result")
+	for _, r := range extproc.InspectionResults() {
+		m.inspected = append(m.inspected, results.WithLabelValues(r.String()))
+	}
+	first := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "warmpath_time_to_first_token_seconds",
+		Help: "Time from a request's headers to the first piece of text of its response, of the streams that were inspected, by what was expected of the cache.",
+		// 5 ms to 164 s.
+		Buckets: prometheus.ExponentialBuckets(0.005, 2, 16),
+	}, []string{"cache"})
+	m.registry.MustRegister(first)
+	m.firstToken = make(map[cacheState]prometheus.Observer)
+	for _, s := range []cacheState{warm, cold, unknown} {
+		m.firstToken[s] = first.WithLabelValues(string(s))
+	}
+}
+
+func (m *Metrics) countInspection(r *extproc.Record) {
+	i := r.Inspection
+	m.inspected[i.Result].Inc()
+	if !i.FirstToken.IsZero() {
+		m.firstToken[expected(&r.Decision, r.PromptChars)].Observe(i.FirstToken.Sub(r.Began).Seconds())
+	}
+	switch i.Result {
+	case extproc.InspectionRead, extproc.InspectionNoCached:
+		m.endpoints.cached(r.Served, i.PromptTokens, i.CachedTokens, i.Result == extproc.InspectionRead)
+	}
+}
+
+// expected says what was expected of a prompt of so many characters.
+func expected(d *route.Decision, chars int) cacheState {
+	switch {
+	case !d.WarmKnown():
+		return unknown
+	case d.Warm > 0 && 2*d.Warm >= chars:
+		return warm
+	default:
+		return cold
+	}
+}
