@@ -1,0 +1,101 @@
+package route
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Each prompt has homes for its part of the requests, whether it ends with a level
+// or with a tail behind the last one.
+func TestHomesByShare(t *testing.T) {
+	const n, requests = 8, 2000
+	for _, tc := range []struct {
+		name  string
+		tails bool // behind the same levels
+		depth int
+	}{
+		{"levels", false, 256},
+		{"tails", true, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(n, AutoConcurrencyThreshold)
+			of := func(prompt2 int) Request {
+				if !tc.tails {
+					return ask(prompt(fmt.Sprint("talk", prompt2), 4), w.now)
+				}
+				r := ask(prompt("system", 4), w.now)
+				r.Key, r.Chars = xxhash.Sum64String(fmt.Sprint("tail", prompt2)), r.Chars+100
+				return r
+			}
+			for i := range requests {
+				w.now += 10e6
+				kind := 0 // six of ten
+				if i%10 >= 6 {
+					kind = 1
+				}
+				d, slot := w.router.Table().Pick(of(kind))
+				slot.Release()
+				if i < requests/2 {
+					continue
+				}
+				want := []float64{.6, .4}[kind]
+				if math.Abs(d.Share-want) > .05 || d.Depth != tc.depth {
+					t.Fatalf("request %d: %.3f of the requests begin with %d characters, want %.1f with %d", i, d.Share, d.Depth, want, tc.depth)
+				}
+				if homes := int(math.Ceil(d.Share * n)); d.HomeCount != homes {
+					t.Fatalf("request %d: %d homes for %.3f of the requests, want %d", i, d.HomeCount, d.Share, homes)
+				}
+			}
+		})
+	}
+}
+
+// The homes that are told are the homes, then the others in the order of the key;
+// the first of those has rank 1. That holds for whichever endpoints they are.
+func TestToldHomes(t *testing.T) {
+	w := newWorld(5, 1)
+	w.warmUp(400)
+	for _, slot := range w.running {
+		slot.Release()
+	}
+	w.running = nil
+	seen := make(map[string]bool)
+	for i := range 60 {
+		w.now += 1e9
+		r := ask(prompt(fmt.Sprint("alone", i), 6), w.now)
+		first, held := w.router.Table().Pick(r)
+		if first.HomeCount != 1 || len(first.Homes()) != MaxChoices {
+			t.Fatalf("%+v", first)
+		}
+		order := w.router.Table().Order(first.Key)
+		want := append([]string{first.Homes()[0]}, without(order, first.Homes()[0])...)[:MaxChoices]
+		for k, home := range first.Homes() {
+			if home != want[k] {
+				t.Fatalf("homes %v, want %v", first.Homes(), want)
+			}
+		}
+		// The home is full now, and nobody else is warm: the next of the order.
+		second, slot := w.router.Table().Pick(r)
+		if second.Chosen != want[1] || second.Rank != 1 {
+			t.Errorf("behind the home %s comes %s of rank %d, want %s", first.Chosen, second.Chosen, second.Rank, want[1])
+		}
+		seen[want[1]] = true
+		slot.Release()
+		held.Release()
+	}
+	if len(seen) != 5 {
+		t.Errorf("%d of 5 endpoints were second", len(seen))
+	}
+}
+
+func without(list []string, one string) (others []string) {
+	for _, s := range list {
+		if s != one {
+			others = append(others, s)
+		}
+	}
+	return others
+}
