@@ -99,3 +99,32 @@ func without(list []string, one string) (others []string) {
 	}
 	return others
 }
+
+// The home of a conversation is one of the homes of what it has in common with
+// others, also where the order of its own key begins with none of them.
+func TestHomesAreNested(t *testing.T) {
+	w := newWorld(8, AutoConcurrencyThreshold)
+	common := make(map[string]bool)
+	elsewhere := 0
+	for i := range 1500 {
+		system := "most"
+		if i%5 == 4 {
+			system = "few" // a fifth of the requests has ceil(8/5) homes
+		}
+		d := w.send(prompt(system, 8, fmt.Sprint("talk", i), 4))
+		if i < 1000 || system == "most" {
+			continue
+		}
+		homes := d.Homes()
+		if d.HomeCount != 1 || len(homes) != MaxChoices {
+			t.Fatalf("%+v", d)
+		}
+		common[homes[0]] = true
+		if order := w.router.Table().Order(d.Key); homes[0] != order[0] && homes[0] != order[1] && homes[0] != order[2] {
+			elsewhere++
+		}
+	}
+	if len(common) != 2 || elsewhere == 0 {
+		t.Errorf("%d endpoints are homes of a fifth of the requests, want 2; %d were not among the first three of the key, want some", len(common), elsewhere)
+	}
+}
