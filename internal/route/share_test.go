@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -126,5 +127,38 @@ func TestHomesAreNested(t *testing.T) {
 	}
 	if len(common) != 2 || elsewhere == 0 {
 		t.Errorf("%d endpoints are homes of a fifth of the requests, want 2; %d were not among the first three of the key, want some", len(common), elsewhere)
+	}
+}
+
+// Where all endpoints are homes the first that are told are those of the key's order.
+func TestAllAreHomes(t *testing.T) {
+	w := newWorld(8, AutoConcurrencyThreshold)
+	for i := range 300 {
+		d := w.send(prompt("the same", 6))
+		if i < 100 {
+			continue
+		}
+		if order := w.router.Table().Order(d.Key); d.HomeCount != 8 || !slices.Equal(d.Homes(), order[:MaxChoices]) {
+			t.Fatalf("%d homes %v, want 8 and %v", d.HomeCount, d.Homes(), order[:MaxChoices])
+		}
+	}
+}
+
+// An endpoint that is four times as fast gets about four times the new prompts.
+func TestWorkByWeight(t *testing.T) {
+	list := endpoints(4)
+	list[2].Weight = 4
+	router := NewRouter(autoPolicy(AutoConcurrencyThreshold))
+	router.SetMembership(setOf(list...))
+	w := &world{router: router}
+	const requests = 4000
+	heavy := 0
+	for i := range requests {
+		if d := w.send(prompt(fmt.Sprint("nobody else's", i), 40)); d.Chosen == list[2].Address {
+			heavy++
+		}
+	}
+	if share := float64(heavy) / requests; share < .5 || share > .65 {
+		t.Errorf("%.3f of the requests went to the endpoint with 4 of 7 parts", share)
 	}
 }
