@@ -27,7 +27,8 @@ type InspectionResult uint8
 
 // The results.
 const (
-	// InspectionNotSent: Envoy sent no body, although it was asked to.
+	// InspectionNotSent: Envoy sent no body, although it was asked to: it may not, or
+	// the client left before there was any.
 	InspectionNotSent InspectionResult = iota
 	// InspectionRead: the tokens of the prompt and those in the cache were told.
 	InspectionRead

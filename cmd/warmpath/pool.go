@@ -67,7 +67,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 	}
 	one := &pool{
 		name: c.Name, config: c.Pool, source: source,
-		log: log, metrics: p.metrics.OfPool(label), status: new(poolStatus),
+		log: log, metrics: p.metrics.OfPool(label), status: &poolStatus{given: c.Membership.API != nil},
 		router:  route.NewRouterCounting(policy(c.RoutingConfig), tracker),
 		members: latest{updates: make(chan rollout.Membership, 1)},
 		changed: p.tellServing,

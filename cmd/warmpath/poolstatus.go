@@ -21,6 +21,9 @@ type poolStatus struct {
 	rollout rollout.Status
 	// spared is set once an Envoy has come that has the pool from before.
 	spared bool
+	// given: the membership is given from outside, so that nobody knows whether it
+	// will be.
+	given bool
 }
 
 func (s *poolStatus) sourced(u discovery.Update) {
@@ -59,11 +62,12 @@ func (s *poolStatus) known() bool {
 
 // settled reports whether a request may be sent to the pool's cluster by its name:
 // Envoy has it, from before too, or will not have it soon because the membership is
-// at fault. Before that Envoy would answer that there is no such cluster.
+// at fault or has not been given. Before that Envoy would answer that there is no such
+// cluster; to wait longer would send the requests of all pools to the default one.
 func (s *poolStatus) settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.rollout.Routing || s.spared || s.source.Err != nil
+	return s.rollout.Routing || s.spared || s.source.Err != nil || s.given && s.source.LastGood.IsZero()
 }
 
 // ready reports why no requests are routed yet.

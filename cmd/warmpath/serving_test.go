@@ -23,6 +23,7 @@ func TestServingWaitsForThePools(t *testing.T) {
 		source  discovery.Update
 		routing bool
 		spared  bool
+		given   bool
 	}
 	for name, tc := range map[string]struct {
 		pools []state // the default one first
@@ -31,20 +32,23 @@ func TestServingWaitsForThePools(t *testing.T) {
 		"nothing read":                   {[]state{{source: none}}, false},
 		"no pools but the default":       {[]state{{source: read}}, true},
 		"broken":                         {[]state{{source: broken}}, false},
-		"a pool without a set":           {[]state{{read, true, false}, {none, false, false}}, false},
-		"one that Envoy has from before": {[]state{{read, true, false}, {none, false, true}}, true},
-		"all that Envoy has from before": {[]state{{none, false, true}, {none, false, true}}, false},
-		"a pool that Envoy lacks":        {[]state{{read, true, false}, {read, false, false}}, false},
-		"a pool that Envoy has":          {[]state{{read, true, false}, {read, true, false}}, true},
-		"one of two that Envoy has":      {[]state{{read, true, false}, {read, true, false}, {read, false, false}}, false},
-		"a pool with a broken file":      {[]state{{read, true, false}, {broken, false, false}}, true},
-		"only another than default":      {[]state{{broken, false, false}, {read, true, false}}, true},
-		"every file of all is bad":       {[]state{{broken, false, false}, {broken, false, false}}, false},
-		"the default not yet routed":     {[]state{{read, false, false}, {read, true, false}}, true},
+		"a pool without a set":           {[]state{{source: read, routing: true}, {source: none}}, false},
+		"a pool that nobody has given":   {[]state{{source: read, routing: true}, {given: true}}, true},
+		"given, and not yet in Envoy":    {[]state{{source: read, routing: true}, {source: read, given: true}}, false},
+		"nobody has given any":           {[]state{{given: true}, {given: true}}, false},
+		"one that Envoy has from before": {[]state{{source: read, routing: true}, {source: none, spared: true}}, true},
+		"all that Envoy has from before": {[]state{{source: none, spared: true}, {source: none, spared: true}}, false},
+		"a pool that Envoy lacks":        {[]state{{source: read, routing: true}, {source: read}}, false},
+		"a pool that Envoy has":          {[]state{{source: read, routing: true}, {source: read, routing: true}}, true},
+		"one of two that Envoy has":      {[]state{{source: read, routing: true}, {source: read, routing: true}, {source: read}}, false},
+		"a pool with a broken file":      {[]state{{source: read, routing: true}, {source: broken}}, true},
+		"only another than default":      {[]state{{source: broken}, {source: read, routing: true}}, true},
+		"every file of all is bad":       {[]state{{source: broken}, {source: broken}}, false},
+		"the default not yet routed":     {[]state{{source: read}, {source: read, routing: true}}, true},
 	} {
 		p := &program{health: health.NewServer()}
 		for _, s := range tc.pools {
-			status := new(poolStatus)
+			status := &poolStatus{given: s.given}
 			status.sourced(s.source)
 			status.rolledOut(rollout.Status{Routing: s.routing})
 			if s.spared {
