@@ -246,8 +246,9 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 		s.record.Scanned = time.Now()
 	}
 	request.Random, request.Now = s.server.random(), s.server.Now()
-	decision, slot := s.pool.Router.Table().PickBy(s.policy, request)
-	s.record.Decision, s.slot, s.stage = decision, slot, decided
+	decision := &s.record.Decision
+	s.slot = s.pool.Router.Table().PickInto(decision, s.policy, &request)
+	s.stage = decided
 	if decision.Chosen != "" {
 		s.server.holding.Add(1)
 		s.holds = true

@@ -127,7 +127,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			continue
 		}
 		played++
-		since := time.Now()
+		since, before := time.Now(), len(r.Wrong)
 		if err := within(ctx, o, r, p); err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -135,6 +135,9 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			r.wrong("%s: %v", p.name, err)
 		}
 		fmt.Fprintf(stderr, "%-10s %4.0f s, wrong so far: %d\n", p.name, time.Since(since).Seconds(), len(r.Wrong))
+		for _, wrong := range r.Wrong[before:] {
+			fmt.Fprintf(stderr, "  wrong: %.400s\n", wrong)
+		}
 	}
 	if played == 0 {
 		return fmt.Errorf("-only %q: no part is called so", o.only)

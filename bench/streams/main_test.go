@@ -60,6 +60,7 @@ func TestWrong(t *testing.T) {
 	for name, spoil := range map[string]func(*openRow){
 		"resident memory":   func(r *openRow) { r.Open.Resident += n },
 		"alive":             func(r *openRow) { r.Open.Stacks += n },
+		"KiB of stack":      func(r *openRow) { r.Open.Stacks = 13 << 10 * n },
 		"sent on by Envoy":  func(r *openRow) { r.Counted, r.ByEnvoy = n-n/50, n/50 },
 		"are counted":       func(r *openRow) { r.Counted-- },
 		"1 requests":        func(r *openRow) { r.After.Running = 1 },

@@ -27,6 +27,10 @@ type openRow struct {
 // which includes what is dead and not collected, and what lives. In bytes.
 const maxPerStream = 20 << 10
 
+// maxStack is how much of it may be stack: stacks double, and a step beyond 8 KiB on
+// the way to a decision costs every stream 8 more.
+const maxStack = 12 << 10
+
 // fewest is of how many streams resident memory tells something: of fewer it is what
 // happens to be collected.
 const fewest = 2000
@@ -41,6 +45,7 @@ func (r *openRow) perStream(before, after int) float64 {
 }
 
 func (r *openRow) resident() float64 { return r.perStream(r.Before.Resident, r.Open.Resident) }
+func (r *openRow) stack() float64    { return r.perStream(r.Before.Stacks, r.Open.Stacks) }
 func (r *openRow) live() float64 {
 	return r.perStream(r.Before.Live+r.Before.Stacks, r.Open.Live+r.Open.Stacks)
 }
@@ -57,6 +62,9 @@ func (r *openRow) wrong() error {
 	}
 	if n := r.live(); n > most {
 		errs = append(errs, fmt.Errorf("%.1f KiB alive a stream, at most %.1f", n/1024, most/1024))
+	}
+	if n := r.stack(); n > maxStack {
+		errs = append(errs, fmt.Errorf("%.1f KiB of stack a stream, at most %d", n/1024, maxStack>>10))
 	}
 	if r.Counted+r.ByEnvoy != r.Streams || r.ByEnvoy*100 > r.Streams {
 		errs = append(errs, fmt.Errorf("of %d streams %d are counted, %d were sent on by Envoy", r.Streams, r.Counted, r.ByEnvoy))

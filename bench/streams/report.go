@@ -61,7 +61,7 @@ func (r *report) openTable(b *strings.Builder) {
 	for i := range r.Open {
 		o := &r.Open[i]
 		fmt.Fprintf(b, "| %d KiB | %v | %d | %d | %.1f | %.1f | %.1f | %.2f | %.0f, %.0f, %.0f | %.1f, %.1f, %.1f |\n", o.Bytes>>10, o.Traced, o.Streams, o.Counted,
-			o.live()/1024, o.perStream(o.Before.Stacks, o.Open.Stacks)/1024, o.resident()/1024, o.perStream(o.Before.Goroutines, o.Open.Goroutines),
+			o.live()/1024, o.stack()/1024, o.resident()/1024, o.perStream(o.Before.Goroutines, o.Open.Goroutines),
 			mebibytes(o.Before.Resident), mebibytes(o.Open.Resident), mebibytes(o.After.Resident), mebibytes(o.Before.Live-ballast), mebibytes(o.Open.Live-ballast), mebibytes(o.After.Live-ballast))
 	}
 }

@@ -80,7 +80,7 @@ func newAdapters(t *Table, set fleet.Set, s surroundings) *adapters {
 func (t *Table) LooksAtModels() bool { return t.adapters != nil }
 
 // adapterOf returns the adapter that a request is for, empty for none.
-func (t *Table) adapterOf(r Request) string {
+func (t *Table) adapterOf(r *Request) string {
 	switch a := t.adapters; {
 	case a == nil:
 		return ""
@@ -94,7 +94,7 @@ func (t *Table) adapterOf(r Request) string {
 
 // pickAdapter chooses within an adapter's set. A set without room grows; who cannot
 // serve the adapter is never chosen.
-func (t *Table) pickAdapter(policy Policy, r Request, name string) (Decision, load.Reservation) {
+func (t *Table) pickAdapter(d *Decision, policy Policy, r *Request, name string) load.Reservation {
 	set := t.adapterSet(name)
 	all := len(set.order)
 	n := t.adapters.rules.Sticky + t.adapters.grown.by(name, r.Now)
@@ -110,14 +110,14 @@ func (t *Table) pickAdapter(policy Policy, r Request, name string) (Decision, lo
 		n = needed
 	}
 	if n < all {
-		if d, slot, ok := set.table(n).pick(policy, r); ok {
+		if slot, ok := set.table(n).pick(d, policy, r); ok {
 			d.AdapterSet = n
-			return d, slot
+			return slot
 		} // its room was taken since
 	}
-	d, slot, _ := set.able.pick(policy, r)
+	slot, _ := set.able.pick(d, policy, r)
 	d.AdapterSet = all
-	return d, slot
+	return slot
 }
 
 func (t *Table) adapterSet(name string) *adapterSet {

@@ -55,7 +55,7 @@ type auto struct {
 	t       *Table
 	m       *memory
 	s       *scratch
-	request Request
+	request *Request
 
 	homes  int     // how many of s.order are the homes
 	key    uint64  // of the level that chose the last of them
@@ -99,18 +99,18 @@ func (s *scratch) reset(n int) {
 }
 
 // autoPrefix chooses by the automatic prefix length.
-func (t *Table) autoPrefix(d Decision, r Request, threshold int) (Decision, load.Reservation, bool) {
+func (t *Table) autoPrefix(d *Decision, r *Request, threshold int) (load.Reservation, bool) {
 	t.memory.Lock()
 	defer t.memory.Unlock()
 	a := t.newAuto(r, threshold)
 	n := a.walk(true)
-	a.describe(&d)
+	a.describe(d)
 	return a.reserve(d, n, a.cheapest)
 }
 
 // reserve takes a slot at the candidate that choose names, and remembers that
 // the n levels looked at go there. It is not ok where pick is not.
-func (a *auto) reserve(d Decision, n int, choose func() (int, Reason)) (Decision, load.Reservation, bool) {
+func (a *auto) reserve(d *Decision, n int, choose func() (int, Reason)) (load.Reservation, bool) {
 	for {
 		i, reason := choose()
 		c := &a.t.candidates[i]
@@ -118,7 +118,7 @@ func (a *auto) reserve(d Decision, n int, choose func() (int, Reason)) (Decision
 		var seen int64
 		ok := true
 		if reason == Saturated && a.t.whole != nil {
-			return d, slot, false
+			return slot, false
 		}
 		if reason == Saturated {
 			slot, seen = c.counter.Take()
@@ -130,12 +130,12 @@ func (a *auto) reserve(d Decision, n int, choose func() (int, Reason)) (Decision
 		d.Rank = a.rank(i)
 		d.choose(c.address, d.homes[:])
 		a.remember(i, n, a.request.Now)
-		return d, slot, true
+		return slot, true
 	}
 }
 
 // newAuto begins a decision. The memory must be locked until it ends.
-func (t *Table) newAuto(r Request, threshold int) auto {
+func (t *Table) newAuto(r *Request, threshold int) auto {
 	a := auto{t: t, m: t.memory, s: &t.memory.scratch, request: r, length: max(r.Chars, 1), second: -1}
 	a.s.reset(len(t.candidates))
 	a.limits = t.looseBounds(threshold)

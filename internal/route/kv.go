@@ -8,7 +8,7 @@ import (
 // prefix length does, but without homes. Where nobody is warm, or those who are
 // have so much to do that another would have prefilled the whole prompt before,
 // the least loaded takes it.
-func (t *Table) kvAware(d Decision, r Request, threshold int) (_ Decision, slot load.Reservation, ok bool) {
+func (t *Table) kvAware(d *Decision, r *Request, threshold int) (slot load.Reservation, ok bool) {
 	t.memory.Lock()
 	defer t.memory.Unlock()
 	a := t.newAuto(r, threshold)
@@ -16,16 +16,16 @@ func (t *Table) kvAware(d Decision, r Request, threshold int) (_ Decision, slot 
 	n := a.walk(false)
 	first := t.drawEqual(r.Random, -1) // of equal ones: the next from here on
 	chosen := 0
-	d, slot, ok = a.reserve(d, n, func() (i int, reason Reason) {
+	slot, ok = a.reserve(d, n, func() (i int, reason Reason) {
 		chosen, reason = a.warmest(first)
 		return chosen, reason
 	})
 	if !ok {
-		return d, slot, false
+		return slot, false
 	}
 	alternatives, k := t.alternatives(chosen, a.nextTo(chosen, first))
 	d.choose(d.Chosen, alternatives[:k])
-	return d, slot, true
+	return slot, true
 }
 
 // nextTo returns the candidate that costs least but one.

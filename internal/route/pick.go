@@ -32,24 +32,32 @@ func (t *Table) Pick(r Request) (Decision, load.Reservation) { return t.PickBy(t
 // PickBy chooses an endpoint by a policy and reserves a slot there. Requests of
 // all policies count alike. The reservation holds nothing if there are no
 // endpoints. It never refuses a request.
-func (t *Table) PickBy(policy Policy, r Request) (Decision, load.Reservation) {
-	if name := t.adapterOf(r); name != "" && len(t.candidates) > 0 {
-		return t.pickAdapter(policy, r, name)
-	}
-	if t.near != nil {
-		if d, slot, ok := t.near.pick(policy, r); ok {
-			t.addChoices(&d, r.Random)
-			return d, slot
-		}
-	}
-	d, slot, _ := t.pick(policy, r)
+func (t *Table) PickBy(policy Policy, r Request) (d Decision, slot load.Reservation) {
+	slot = t.PickInto(&d, policy, &r)
 	return d, slot
 }
 
-// pick is PickBy among the table's own candidates. It is not ok if the table is a
+// PickInto is [Table.PickBy] with a decision of the caller's. Decisions are large:
+// where each step had one of its own, stacks of 8 KiB were too small, and every open
+// stream keeps its stack.
+func (t *Table) PickInto(d *Decision, policy Policy, r *Request) (slot load.Reservation) {
+	if name := t.adapterOf(r); name != "" && len(t.candidates) > 0 {
+		return t.pickAdapter(d, policy, r, name)
+	}
+	if t.near != nil {
+		if slot, ok := t.near.pick(d, policy, r); ok {
+			t.addChoices(d, r.Random)
+			return slot
+		}
+	}
+	slot, _ = t.pick(d, policy, r)
+	return slot
+}
+
+// pick is PickInto among the table's own candidates. It is not ok if the table is a
 // part of another and none of them has room.
-func (t *Table) pick(policy Policy, r Request) (d Decision, slot load.Reservation, ok bool) {
-	d = Decision{
+func (t *Table) pick(d *Decision, policy Policy, r *Request) (slot load.Reservation, ok bool) {
+	*d = Decision{
 		Strategy:   policy.Strategy,
 		Rank:       NoRank,
 		Candidates: len(t.candidates),
@@ -58,7 +66,7 @@ func (t *Table) pick(policy Policy, r Request) (d Decision, slot load.Reservatio
 	switch {
 	case len(t.candidates) == 0:
 		d.Reason = NoEndpoints
-		return d, load.Reservation{}, true
+		return load.Reservation{}, true
 	case len(t.candidates) == 1:
 		d.Reason = SingleCandidate
 		return t.take(d, 0, nil, policy.partThreshold())
@@ -104,24 +112,24 @@ func (t *Table) addChoices(d *Decision, random uint64) {
 }
 
 // take chooses candidate i whatever its load; in a part of a table if it has room.
-func (t *Table) take(d Decision, i int, alternatives []string, threshold int) (_ Decision, slot load.Reservation, ok bool) {
+func (t *Table) take(d *Decision, i int, alternatives []string, threshold int) (slot load.Reservation, ok bool) {
 	c := &t.candidates[i]
 	if t.whole == nil {
 		slot, d.Load = c.counter.Take()
 	} else if slot, d.Load, ok = c.counter.Reserve(t.bounds(threshold).of(c)); !ok {
-		return d, slot, false
+		return slot, false
 	}
 	d.choose(c.address, alternatives)
-	return d, slot, true
+	return slot, true
 }
 
 // random chooses by weight; the second choice is another draw.
-func (t *Table) random(d Decision, random uint64) (Decision, load.Reservation, bool) {
+func (t *Table) random(d *Decision, random uint64) (load.Reservation, bool) {
 	first := t.draw(random, -1)
 	second := t.draw(next(random), first)
 	alternatives, n := t.alternatives(first, second)
-	if d, slot, ok := t.take(d, first, alternatives[:n], AutoConcurrencyThreshold); ok {
-		return d, slot, true
+	if slot, ok := t.take(d, first, alternatives[:n], AutoConcurrencyThreshold); ok {
+		return slot, true
 	}
 	return t.leastOutstanding(d, random, AutoConcurrencyThreshold) // who has room, if anybody
 }
@@ -191,12 +199,12 @@ func next(random uint64) uint64 {
 // leastOutstanding chooses the least loaded candidate for its weight. Ties are
 // broken at random, because a fixed rule would send every router's next
 // request to the same endpoint.
-func (t *Table) leastOutstanding(d Decision, random uint64, threshold int) (_ Decision, slot load.Reservation, ok bool) {
+func (t *Table) leastOutstanding(d *Decision, random uint64, threshold int) (slot load.Reservation, ok bool) {
 	for {
 		i, second, seen := t.leastLoaded(random)
 		c := &t.candidates[i]
 		if t.whole != nil && seen >= t.bounds(threshold).of(c) {
-			return d, slot, false
+			return slot, false
 		}
 		slot, d.Load, ok = c.counter.Reserve(seen + 1)
 		if !ok { // others took its slots since; look again
@@ -204,7 +212,7 @@ func (t *Table) leastOutstanding(d Decision, random uint64, threshold int) (_ De
 		}
 		alternatives, n := t.alternatives(i, second)
 		d.choose(c.address, alternatives[:n])
-		return d, slot, true
+		return slot, true
 	}
 }
 

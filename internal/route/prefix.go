@@ -7,7 +7,7 @@ import (
 // prefixAware chooses the first of the key's homes that has room. When none
 // has, the least loaded candidate takes the request: a request is never
 // refused here, and queueing is the model server's.
-func (t *Table) prefixAware(d Decision, threshold int) (Decision, load.Reservation, bool) {
+func (t *Table) prefixAware(d *Decision, threshold int) (load.Reservation, bool) {
 	var homes [MaxChoices]int
 	n := t.index.Top(d.Key, homes[:])
 	for i := range n {
@@ -21,14 +21,14 @@ func (t *Table) prefixAware(d Decision, threshold int) (Decision, load.Reservati
 	if ok {
 		d.Reason, d.Rank, d.Load = Home, 0, seen
 		d.choose(home.address, d.homes[1:n])
-		return d, r, true
+		return r, true
 	}
 	return t.overflow(d, limits, d.homes[:n])
 }
 
 // overflow walks the key's homes for the first with room. It is one scan for
 // the best-placed candidate that has room, whatever its rank.
-func (t *Table) overflow(d Decision, limits bounds, homes []string) (Decision, load.Reservation, bool) {
+func (t *Table) overflow(d *Decision, limits bounds, homes []string) (load.Reservation, bool) {
 	for {
 		i := t.firstWithRoom(d.Key, limits)
 		if i < 0 {
@@ -36,10 +36,9 @@ func (t *Table) overflow(d Decision, limits bounds, homes []string) (Decision, l
 				continue
 			}
 			if t.whole != nil {
-				return d, load.Reservation{}, false
+				return load.Reservation{}, false
 			}
-			d, r := t.saturated(d, limits, homes)
-			return d, r, true
+			return t.saturated(d, limits, homes), true
 		}
 		c := &t.candidates[i]
 		bound := limits.of(c)
@@ -50,7 +49,7 @@ func (t *Table) overflow(d Decision, limits bounds, homes []string) (Decision, l
 		d.Reason, d.Load, d.Bound = Overflow, seen, bound
 		d.Rank = t.index.Rank(d.Key, i)
 		d.chooseInOrder(c.address, homes)
-		return d, r, true
+		return r, true
 	}
 }
 
@@ -76,7 +75,7 @@ func (t *Table) allFull(limits bounds) bool {
 
 // saturated gives the request to the least loaded candidate, the earlier home
 // of equal ones.
-func (t *Table) saturated(d Decision, limits bounds, homes []string) (Decision, load.Reservation) {
+func (t *Table) saturated(d *Decision, limits bounds, homes []string) load.Reservation {
 	d.Reason = Saturated
 	for {
 		best, seen := t.leastLoadedHome(d.Key)
@@ -87,7 +86,7 @@ func (t *Table) saturated(d Decision, limits bounds, homes []string) (Decision, 
 		}
 		d.Rank, d.Bound, d.Load = t.index.Rank(d.Key, best), limits.of(c), before
 		d.chooseInOrder(c.address, homes)
-		return d, r
+		return r
 	}
 }
 

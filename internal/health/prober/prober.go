@@ -98,6 +98,9 @@ func New(o Options, onChange func(fleet.Set, health.View)) (*Prober, error) {
 			DisableKeepAlives:      true,
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: 16 << 10,
+			// The usual 4 KiB each, for a connection of one small request, are most
+			// of what an idle process allocates.
+			ReadBufferSize: 1 << 10, WriteBufferSize: 1 << 10,
 		}
 	}
 	p := &Prober{options: o, onChange: onChange, wake: make(chan struct{}, 1)}
