@@ -15,29 +15,28 @@ func TestHomesByShare(t *testing.T) {
 	const n, requests = 8, 2000
 	for _, tc := range []struct {
 		name  string
-		tails bool // behind the same levels
+		of    func(kind, now int64) Request
 		depth int
 	}{
-		{"levels", false, 256},
-		{"tails", true, 0},
+		{"levels", func(kind, now int64) Request { return ask(prompt(fmt.Sprint("talk", kind), 4), now) }, 256},
+		{"tails", func(kind, now int64) Request { // behind the same levels
+			r := ask(prompt("system", 4), now)
+			r.Key, r.Chars = xxhash.Sum64String(fmt.Sprint("tail", kind)), r.Chars+100
+			return r
+		}, 0},
+		{"shorter than a level", func(kind, now int64) Request {
+			return Request{Key: xxhash.Sum64String(fmt.Sprint("short", kind)), Keyed: true, Chars: 100, Now: now}
+		}, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(n, AutoConcurrencyThreshold)
-			of := func(prompt2 int) Request {
-				if !tc.tails {
-					return ask(prompt(fmt.Sprint("talk", prompt2), 4), w.now)
-				}
-				r := ask(prompt("system", 4), w.now)
-				r.Key, r.Chars = xxhash.Sum64String(fmt.Sprint("tail", prompt2)), r.Chars+100
-				return r
-			}
 			for i := range requests {
 				w.now += 10e6
-				kind := 0 // six of ten
+				kind := int64(0) // six of ten
 				if i%10 >= 6 {
 					kind = 1
 				}
-				d, slot := w.router.Table().Pick(of(kind))
+				d, slot := w.router.Table().Pick(tc.of(kind, w.now))
 				slot.Release()
 				if i < requests/2 {
 					continue
@@ -137,6 +136,9 @@ func TestAllAreHomes(t *testing.T) {
 		d := w.send(prompt("the same", 6))
 		if i < 100 {
 			continue
+		}
+		if d.Share < .9 || d.Depth == 0 {
+			t.Fatalf("%.2f of the requests begin with %d characters, all do", d.Share, d.Depth)
 		}
 		if order := w.router.Table().Order(d.Key); d.HomeCount != 8 || !slices.Equal(d.Homes(), order[:MaxChoices]) {
 			t.Fatalf("%d homes %v, want 8 and %v", d.HomeCount, d.Homes(), order[:MaxChoices])
