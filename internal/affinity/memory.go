@@ -51,6 +51,11 @@ type Memory struct {
 	// given is the work that each was given here, in ns.
 	given  []int64
 	placed placed
+	// samples are some of the last requests, nil before the first.
+	samples []sample
+	sampled int // so far
+	// excerpt: see [Memory.Excerpt].
+	excerpt bool
 }
 
 // New returns an empty memory.
@@ -67,6 +72,9 @@ func (m *Memory) Resize(endpoints int) {
 	m.window = math.Max(500, 32*float64(endpoints))
 	for i := range m.soon {
 		m.soon[i] = float32(math.Exp2(-float64(i) / m.window))
+	}
+	if m.excerpt {
+		return
 	}
 	m.want = max(m.want, minEntries)
 	for m.want < endpoints*EntriesPerEndpoint && m.want < maxEntries {
@@ -128,7 +136,7 @@ func (m *Memory) Begin() (total float64) {
 	}
 	m.clock++
 	m.count++
-	return m.window / math.Ln2 * (1 - math.Exp2(-m.count/m.window))
+	return m.Total()
 }
 
 // Visit counts a level of the request and returns what is known of it. The entry
