@@ -55,6 +55,10 @@ func (s *Store) endpoint(p place, now int64) *endpoint {
 
 // makeRoom forgets the endpoints that have had no request for long.
 func (s *Store) makeRoom(now int64) bool {
+	if s.madeRoom == now+1 { // once a second is enough
+		return false
+	}
+	s.madeRoom = now + 1
 	maps.DeleteFunc(s.endpoints, func(_ place, e *endpoint) bool { return now-e.last > forgottenAfter })
 	return len(s.endpoints) < maxEndpoints
 }

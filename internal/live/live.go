@@ -34,6 +34,7 @@ type Store struct {
 	seconds   [MaxSeconds]second
 	endpoints map[place]*endpoint
 	inspected map[string]*inspected
+	madeRoom  int64 // the second after the one in which endpoints were forgotten
 
 	hotting sync.Mutex
 	hots    map[string]hotOf // by pool

@@ -139,14 +139,14 @@ func TestPictures(t *testing.T) {
 	}{
 		{8, 60, 1280, "light"},
 		{8, 60, 1280, "dark"},
-		{8, 60, 360, "light"},
-		{500, 1000, 1440, "dark"},
-		{500, 1000, 360, "dark"},
+		{8, 60, 360, "dark"},
+		{500, 100, 1440, "dark"},
+		{500, 100, 360, "dark"},
 	} {
 		s := newSite(t, c.endpoints, auto())
-		s.past(120, min(c.rate, 100))
-		s.traffic(t, c.rate)
 		ctx := tab(t, c.width, 900)
+		s.past(120, c.rate)
+		s.traffic(t, c.rate)
 		prefer(t, ctx, "color-scheme", c.scheme)
 		open(t, ctx, s)
 		until(t, ctx, `document.querySelectorAll("#last tbody tr").length > 5`)

@@ -53,13 +53,13 @@ type Server struct {
 	mu sync.Mutex
 	// fleet is the last snapshot of the fleet, made at the time made, of so many
 	// endpoints.
-	fleet     fleet
+	fleet     sight
 	made      time.Time
 	endpoints int
 }
 
-// fleet is what all listeners are told alike, as JSON.
-type fleet struct{ pools, warnings json.RawMessage }
+// sight is what all listeners are told alike, as JSON.
+type sight struct{ pools, warnings json.RawMessage }
 
 // New returns a server that serves nothing until its handler is.
 func New(o Options) *Server {
@@ -114,7 +114,7 @@ func (s *Server) event(seen live.Since, whole bool) (event, live.Since) {
 }
 
 // fleetOf returns a snapshot of the fleet that is as young as its size allows.
-func (s *Server) fleetOf(now time.Time) fleet {
+func (s *Server) fleetOf(now time.Time) sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	const jitter = MinInterval / 10 // of those who ask at the same pace
@@ -122,7 +122,7 @@ func (s *Server) fleetOf(now time.Time) fleet {
 		return s.fleet
 	}
 	pools, warnings := s.options.Store.Fleet(s.options.Pools, now)
-	s.fleet, s.made, s.endpoints = fleet{encode(pools), encode(warnings)}, now, 0
+	s.fleet, s.made, s.endpoints = sight{encode(pools), encode(warnings)}, now, 0
 	for _, p := range pools {
 		s.endpoints += len(p.Members)
 	}

@@ -3,15 +3,18 @@ import { byId, make, setText, setData } from "./dom.js";
 
 const keep = 200;
 const rows = 50;
-// Nobody reads faster.
+// Nobody reads faster; out of view it is for those who search in the page.
 const drawEvery = 400;
+const unseenEvery = 2000;
 
 export class Decisions {
   constructor() {
     this.byId = new Map(); // in the order of their ids
     this.reasons = new Set();
     this.rows = [];
-    this.drawn = -drawEvery;
+    this.drawn = -unseenEvery;
+    this.seen = true;
+    new IntersectionObserver((entries) => { this.seen = entries.at(-1).isIntersecting; }).observe(byId("decisions"));
     this.empty = make("tr", {}, make("td", { colspan: "7", class: "empty" }, "No decision is to be shown yet."));
     byId("last").tBodies[0].append(this.empty);
   }
@@ -34,7 +37,7 @@ export class Decisions {
 
   // draw shows the newest; again says that others were asked for.
   draw(again = false) {
-    if (!again && performance.now() - this.drawn < drawEvery) return;
+    if (!again && performance.now() - this.drawn < (this.seen ? drawEvery : unseenEvery)) return;
     this.drawn = performance.now();
     const reason = byId("reason").value;
     const wanted = byId("search").value.trim().toLowerCase();

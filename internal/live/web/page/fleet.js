@@ -1,5 +1,6 @@
 // The table of a pool's endpoints. A row is made once; after that only texts that are
-// different are set, and rows are moved only when their order is another one.
+// different are set, and rows are moved only when their order is another one. Its rows are
+// grids in the style sheet, so their roles are said.
 import { byId, make, setText, setData, percent, percentOrDash, count } from "./dom.js";
 
 // By their numbers, 10.0.0.9 comes before 10.0.0.10.
@@ -43,11 +44,8 @@ export class Fleet {
       const button = make("button", { type: "button" }, c.name);
       if (c.title) button.title = c.title;
       button.addEventListener("click", () => this.#sortBy(i));
-      head.append(make("th", { scope: "col", "aria-sort": i === 0 ? "ascending" : "none", class: c.text ? "" : "number" }, button));
+      head.append(make("th", { scope: "col", role: "columnheader", "aria-sort": i === 0 ? "ascending" : "none", class: c.text ? "" : "number" }, button));
     });
-    const group = make("colgroup");
-    columns.forEach((c, i) => group.append(make("col", i === 0 ? { class: "address" } : {})));
-    byId("fleet").insertBefore(group, byId("fleet").tHead);
   }
 
   pool() { return this.pools.find((p) => p.name === byId("pool").value) || this.pools[0]; }
@@ -143,7 +141,7 @@ export class Fleet {
     body.replaceChildren(...nodes);
     if (nodes.length === 0) {
       const empty = byId("filter").value ? "No endpoint is like that." : "The pool has no endpoints.";
-      body.append(make("tr", {}, make("td", { colspan: columns.length, class: "empty" }, empty)));
+      body.append(make("tr", { role: "row" }, make("td", { colspan: columns.length, class: "empty", role: "cell" }, empty)));
     }
     if (focused && focused !== document.activeElement && focused.isConnected) focused.focus();
   }
@@ -165,10 +163,10 @@ export class Fleet {
 }
 
 function newRow(address) {
-  const cell = (number) => make("td", number ? { class: "number" } : {}, "");
+  const cell = (number) => make("td", number ? { class: "number", role: "cell" } : { role: "cell" }, "");
   const row = { state: cell(), zone: cell(), requests: cell(true), share: cell(true), overflow: cell(true), expected: cell(true), actual: cell(true) };
-  row.running = make("td", { class: "number load" }, "");
-  row.node = make("tr", { "data-address": address }, make("th", { scope: "row", class: "mono", title: address }, address),
+  row.running = make("td", { class: "number load", role: "cell" }, "");
+  row.node = make("tr", { "data-address": address, role: "row" }, make("th", { scope: "row", role: "rowheader", class: "mono", title: address }, address),
     row.state, row.zone, row.running, row.requests, row.share, row.overflow, row.expected, row.actual);
   return row;
 }
