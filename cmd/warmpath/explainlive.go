@@ -56,7 +56,9 @@ func read(result prefix.Result, pool *extproc.Pool, body []byte) int {
 // homeLoads are the homes of a decision and what runs there.
 func homeLoads(r *route.Router, d *route.Decision) []view.Home {
 	loads := make(map[string]view.Home)
-	r.Bounds(func(address string, load, bound int64) { loads[address] = view.Home{Address: address, Load: load, Bound: bound} })
+	r.Bounds(func(address string, load, bound int64) {
+		loads[address] = view.Home{Address: address, Load: load, Bound: bound}
+	})
 	var homes []view.Home
 	for _, address := range d.Homes() {
 		if home, ok := loads[address]; ok {

@@ -16,7 +16,8 @@ import (
 // and adapters, and a preview leaves nothing behind.
 func TestPreviewIsWhatPickDecides(t *testing.T) {
 	policies := []Policy{
-		{Strategy: Random}, {Strategy: LeastOutstandingRequests},
+		{Strategy: Random},
+		{Strategy: LeastOutstandingRequests},
 		{Strategy: PrefixAware, PrefixLength: 1024, ConcurrencyThreshold: 3},
 		{Strategy: PrefixAware, PrefixLength: 1024},
 		autoPolicy(AutoConcurrencyThreshold), autoPolicy(2),

@@ -143,15 +143,17 @@ func TestPictures(t *testing.T) {
 		{500, 100, 1440, "dark"},
 		{500, 100, 360, "dark"},
 	} {
-		s := newSite(t, c.endpoints, auto())
-		ctx := tab(t, c.width, 900)
-		s.past(120, c.rate)
-		s.traffic(t, c.rate)
-		prefer(t, ctx, "color-scheme", c.scheme)
-		open(t, ctx, s)
-		until(t, ctx, `document.querySelectorAll("#last tbody tr").length > 5`)
 		name := fmt.Sprintf("%d-%d-%s", c.endpoints, c.width, c.scheme)
-		picture(t, ctx, name, true)
-		picture(t, ctx, name+"-top", false)
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, c.endpoints, auto())
+			ctx := tab(t, c.width, 900)
+			s.past(120, c.rate)
+			s.traffic(t, c.rate)
+			prefer(t, ctx, "color-scheme", c.scheme)
+			open(t, ctx, s)
+			until(t, ctx, `document.querySelectorAll("#last tbody tr").length > 5`)
+			picture(t, ctx, name, true)
+			picture(t, ctx, name+"-top", false)
+		})
 	}
 }

@@ -12,9 +12,9 @@ const overflowing = new Set(["overflow", "relief", "saturated"]);
 const charts = [
   { title: "Requests a second", first: (s) => s.requests, other: (s) => s.failed, names: ["requests", "failed (5xx)"],
     show: (n) => count(Math.round(n * 10) / 10), unit: " a second" },
-  { title: "Overflow", first: (s) => s.overflow, of: (s) => s.requests, show: percent, fixed: 1, names: ["not served by a home, because of the load"],
+  { title: "Overflow", first: (s) => s.overflow, of: (s) => s.requests, show: percent, fixed: 1, names: ["away from home, by load"],
     ratio: true },
-  { title: "Expected cache hits", first: (s) => s.cached, of: (s) => s.characters, show: percent, fixed: 1, names: ["characters that were served there before"],
+  { title: "Expected cache hits", first: (s) => s.cached, of: (s) => s.characters, show: percent, fixed: 1, names: ["characters known to be there"],
     ratio: true },
   { title: "Time to decide", first: (s) => (s.requests ? s.p99 : NaN), other: (s) => (s.requests ? s.p50 : NaN), names: ["P99", "P50"], show: (n) => Math.round(n) + " \u00b5s", worst: true },
 ];
