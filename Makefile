@@ -78,7 +78,7 @@ test: python ## Run all tests, also those with a real Envoy and real clients (PK
 .PHONY: test-browser
 test-browser: ## Test the live page in a real Chromium, which is installed where it is missing: a minute (RUN=)
 	@tools/install-chromium
-	cd test/browser && go test -timeout 5m -run '$(RUN)' .
+	cd test/browser && go test -timeout 10m -run '$(RUN)' .
 
 .PHONY: screenshots
 screenshots: ## Take pictures of the live page into bin/screenshots
