@@ -73,6 +73,18 @@ FIND_ENVOY = go run -trimpath ./internal/envoybin/cmd/envoybin $(if $(EXACT),-ex
 test: python ## Run all tests, also those with a real Envoy and real clients (PKG=, RUN=)
 	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 45m -run '$(RUN)' $(PKG)
+	@$(if $(filter-out ./... .,$(PKG) $(RUN)),,$(MAKE) --no-print-directory test-browser RUN='TestPanels|TestLostConnection|TestNarrow')
+
+.PHONY: test-browser
+test-browser: ## Test the live page in a real Chromium, which is installed where it is missing: a minute (RUN=)
+	@tools/install-chromium
+	cd test/browser && go test -timeout 10m -run '$(RUN)' .
+
+.PHONY: screenshots
+screenshots: ## Take pictures of the live page into bin/screenshots
+	@tools/install-chromium
+	@mkdir -p bin/screenshots
+	cd test/browser && SCREENSHOTS='$(CURDIR)/bin/screenshots' go test -timeout 5m -count 1 -run TestPictures .
 
 .PHONY: test-kubernetes
 test-kubernetes: $(KAPI) ## Test membership against a real API server; building that takes ten minutes, once (RUN=)
@@ -84,6 +96,7 @@ check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
 	go vet -tags kubernetes ./cmd/warmpath
+	cd test/browser && go vet . && go mod tidy -diff
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
 	@tools/check-tree

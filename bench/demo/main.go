@@ -84,6 +84,7 @@ func demo(ctx context.Context, o options, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(w, "Watch it: %s/ in a browser, or bin/warmpath top --from %s\n", s.AdminURL(), s.AdminURL())
 	d := &demonstration{ctx: ctx, options: o, stack: s, sink: sink, out: w}
 	err = d.run()
 	if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,7 +17,9 @@ const explainUsage = `usage: warmpath explain [flags] FILE [FILE2]
 
 Says what warmpath would do with a request body, by the code that the server
 runs. FILE is a body as the client sends it; - is standard input. With two
-files it also says where their texts part.
+files it also says where their texts part. With --from it asks a running server
+what it would decide now: by its loads, and by what it knows to be warm where.
+Nothing is reserved or remembered there, and no text comes back.
 
 `
 
@@ -28,6 +31,7 @@ type explainOptions struct {
 	prefixLength   lengthFlag
 	endpoints      string
 	config         string
+	server         clientOptions
 }
 
 // headerFlags collects repeated -H flags.
@@ -75,7 +79,7 @@ func (l *lengthFlag) Set(s string) error {
 	return nil
 }
 
-func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+func explain(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	var o explainOptions
 	flags := flag.NewFlagSet("warmpath explain", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -86,6 +90,7 @@ func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	flags.Var(&o.prefixLength, "prefix-length", "`characters` (bytes on native invoke paths) that make the key, 1 or more, or auto (default auto, or the configuration's)")
 	flags.StringVar(&o.endpoints, "endpoints", "", "comma-separated `host:port` list to choose from (default the configuration's)")
 	flags.StringVar(&o.config, "config", "", "warmpath.yaml `file` to take strategy, lengths, tenant header and endpoints from")
+	o.server.register(flags, "", "a running server to ask")
 	flags.Usage = func() {
 		_, _ = io.WriteString(stderr, explainUsage)
 		flags.PrintDefaults()
@@ -97,6 +102,9 @@ func explain(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 		return usageError{err}
 	case flags.NArg() < 1 || flags.NArg() > 2:
 		return usageError{fmt.Errorf("explain: want one or two body files, got %d arguments", flags.NArg())}
+	}
+	if o.server.from != "" {
+		return explainFrom(ctx, o, flags.Args(), stdin, stdout)
 	}
 	e, err := newExplainer(o)
 	if err != nil {

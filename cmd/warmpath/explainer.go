@@ -83,17 +83,9 @@ func parseEndpoints(list string) (fleet.Set, error) {
 const comparedChars = 1 << 20
 
 func (e *explainer) explain(file string, body []byte) explanation {
-	headers := e.options.headers
-	head := prefix.Head{
-		Path: e.options.path, ContentType: headers.get("content-type"),
-		ContentEncoding: headers.get("content-encoding"), TenantHeader: headers.get(e.config.Tenant.Header),
-	}
-	unread := extproc.Unread(e.headerMap(body), e.config.Limits.RequestBodyBytes)
 	var scanner prefix.Scanner
-	_, pathModel := prefix.Classify(e.options.path)
-	pool := e.pools.Of(headers.get(e.config.Component.Header), pathModel, e.scan(&scanner, head, body, unread, 1).Model)
+	pool, unread, result := e.read(&scanner, body)
 	by := pool.Router.Table().Policy()
-	result := e.scan(&scanner, head, body, unread, by.ReadLength())
 	x := explanation{
 		File: file, API: result.API.String(), Kind: result.Kind.String(), Pool: pool.Name,
 		TextChars: result.Chars, PrefixLength: length(by), Depth: result.Chars,
@@ -112,9 +104,28 @@ func (e *explainer) explain(file string, body []byte) explanation {
 	if unread != extproc.NoProblem {
 		x.Notes = append(x.Notes, unread.String())
 	}
-	e.scan(&scanner, head, body, extproc.NoProblem, comparedChars)
+	e.scan(&scanner, e.head(), body, extproc.NoProblem, comparedChars)
 	x.whole = scanner.Text()
 	return x
+}
+
+// read finds a body's pool and reads of it what the pool's policy looks at. The result is
+// valid until the scanner is used again.
+func (e *explainer) read(scanner *prefix.Scanner, body []byte) (*extproc.Pool, extproc.Problem, prefix.Result) {
+	unread := extproc.Unread(e.headerMap(body), e.config.Limits.RequestBodyBytes)
+	_, pathModel := prefix.Classify(e.options.path)
+	model := e.scan(scanner, e.head(), body, unread, 1).Model
+	pool := e.pools.Of(e.options.headers.get(e.config.Component.Header), pathModel, model)
+	return pool, unread, e.scan(scanner, e.head(), body, unread, max(pool.Router.Table().Policy().ReadLength(), 1))
+}
+
+// head is the request's headers that the text depends on.
+func (e *explainer) head() prefix.Head {
+	headers := e.options.headers
+	return prefix.Head{
+		Path: e.options.path, ContentType: headers.get("content-type"),
+		ContentEncoding: headers.get("content-encoding"), TenantHeader: headers.get(e.config.Tenant.Header),
+	}
 }
 
 // headerMap is the request's headers as Envoy would send them.

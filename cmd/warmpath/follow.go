@@ -104,11 +104,11 @@ func (p *program) watchConfig(ctx context.Context) error {
 			p.log.Error("configuration not taken over, the last good one stays", "error", err)
 			return
 		}
-		effective, restart := p.config.Reload(next)
-		s, err := p.settings(effective, generation+1)
+		taken, restart := p.config.Reload(next)
+		s, err := p.settings(taken, generation+1)
 		var pools *extproc.Pools
 		if err == nil {
-			pools, err = p.served(effective)
+			pools, err = p.served(taken)
 		}
 		if err != nil {
 			p.metrics.ConfigErrors.Inc()
@@ -117,13 +117,14 @@ func (p *program) watchConfig(ctx context.Context) error {
 			return
 		}
 		generation++
-		p.setPolicies(effective)
+		p.setPolicies(taken)
 		p.extproc.SetPools(pools)
 		p.extproc.SetSettings(s)
-		p.level.Set(logLevel(effective.Log.Level))
+		p.effective.Store(&effective{taken, generation})
+		p.level.Set(logLevel(taken.Log.Level))
 		p.metrics.ConfigGeneration.Set(float64(generation))
 		p.status.configured(generation, nil)
-		p.log.Info("configuration taken over", "generation", generation, "strategy", effective.RoutingConfig.RoutingStrategy)
+		p.log.Info("configuration taken over", "generation", generation, "strategy", taken.RoutingConfig.RoutingStrategy)
 		if len(restart) > 0 {
 			p.log.Warn("these changes take effect at a restart", "paths", restart)
 		}

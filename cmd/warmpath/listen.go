@@ -154,15 +154,17 @@ func (p *program) adminServer() *http.Server {
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 	}
+	server.RegisterOnShutdown(p.page.Close)
 	p.secureAdmin(server)
 	return server
 }
 
-// adminHandler serves what operators read, and the memberships that are given over
+// adminHandler serves what operators read, the live page and the memberships that are given over
 // HTTP.
 func (p *program) adminHandler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", admin.Handler(p.metrics.Registry(), p.status.ready, p.status.value))
+	p.servePage(mux)
 	for _, one := range p.pools {
 		api, ok := one.source.(*discovery.API)
 		switch {

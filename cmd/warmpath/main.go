@@ -35,6 +35,7 @@ usage:
   warmpath serve CONFIG          run the ext_proc server and the control plane
   warmpath check FILE...         check configuration and membership files
   warmpath explain [flags] FILE  what would be done with a request body, and why
+  warmpath top [flags]           watch a running server in the terminal
   warmpath simulate --trace FILE replay a trace on simulated replicas and compare policies
   warmpath advise --trace FILE   replay a trace and say what to set
   warmpath version               print the version
@@ -73,7 +74,9 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 	case "check":
 		return check(rest, stdout)
 	case "explain":
-		return explain(rest, stdin, stdout, stderr)
+		return explain(ctx, rest, stdin, stdout, stderr)
+	case "top":
+		return top(ctx, rest, stdin, stdout, stderr)
 	case "simulate":
 		return simulate(rest, stdout, stderr)
 	case "advise":

@@ -130,8 +130,8 @@ type private struct {
 // tenant or what it writes in odd places, in no form, nor a fragment of it.
 // Not in the log at its most talkative, gRPC's own included, in spans, recordings,
 // metrics, pages for operators, answers to Envoy, the stacks of panics, or the
-// dump of a process that is made to abort. Only spans have names: model, adapter,
-// request id and trace state.
+// dump of a process that is made to abort. Only spans and the live page have names:
+// model, adapter, request id and trace state.
 func TestNothingComesOut(t *testing.T) {
 	auto := stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength}
 	for name, p := range map[string]private{
@@ -215,6 +215,10 @@ func (p private) keeps(t *testing.T) {
 		t.Error("nothing has panicked")
 	}
 	pages := p.pages(t, s)
+	live, err := s.Admin(t.Context(), "/api/live")
+	if err != nil || !p.defect && !strings.Contains(string(live), `"decisions":[{`) {
+		t.Errorf("the live page has no decisions: %v", err)
+	}
 	p.abort(t, s, &all, secret(r))
 
 	out := map[string]string{"the log": s.Warmpath.Output(), "pages": pages}
@@ -235,6 +239,9 @@ func (p private) keeps(t *testing.T) {
 	exported, _ := spans.said()
 	if found := all.find(exported); len(found) > 0 {
 		t.Errorf("in spans: %q", found)
+	}
+	if found := all.find(string(live)); len(found) > 0 {
+		t.Errorf("in the live page: %q", found)
 	}
 	// What was not there could not come out.
 	for name, text := range told {

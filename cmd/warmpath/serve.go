@@ -24,6 +24,8 @@ import (
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/gossip"
+	"github.com/warmpath/warmpath/internal/live"
+	"github.com/warmpath/warmpath/internal/live/web"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/recording"
 	"github.com/warmpath/warmpath/internal/telemetry"
@@ -83,6 +85,10 @@ type program struct {
 	routers atomic.Int64
 	// recorder is nil when nothing is recorded.
 	recorder *recording.Recorder
+	// live is what operators look at; effective the configuration in use.
+	live      *live.Store
+	page      *web.Server // nil without an admin listener
+	effective atomic.Pointer[effective]
 
 	listeners    struct{ extProc, xds, admin net.Listener }
 	certificates struct{ extProc, xds, admin *certificate.Source } // nil without TLS
@@ -100,6 +106,8 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p := &program{path: path, data: data, config: c, level: new(slog.LevelVar)}
 	p.level.Set(logLevel(c.Log.Level))
 	p.routers.Store(int64(c.Routers))
+	p.effective.Store(&effective{c, 1})
+	p.live = live.New(time.Now())
 	p.log = telemetry.NewLogger(stderr, string(c.Log.Format), p.level)
 	p.loads = load.NewTracker()
 	p.metrics = telemetry.NewMetrics(p.loads)
@@ -155,7 +163,10 @@ func (p *program) observer(ctx context.Context) (extproc.Observer, error) {
 	}
 	observer := telemetry.NewObserver(p.metrics, provider)
 	observer.Log = p.log
-	return observer, nil
+	if p.config.Listen.Admin == "" {
+		return observer, nil
+	}
+	return watched{observer, p.live}, nil
 }
 
 func (p *program) newControlPlane() (err error) {

@@ -1,6 +1,7 @@
 package affinity
 
 import (
+	"maps"
 	"math"
 	"slices"
 )
@@ -26,6 +27,14 @@ type numbers struct {
 
 func (n *numbers) resize(endpoints int) {
 	n.most = min(max(fewNumbers, 4*endpoints), math.MaxUint16)
+}
+
+// clone returns the same numbers, for a memory that nothing was swept out of yet.
+func (n *numbers) clone() numbers {
+	return numbers{
+		of: maps.Clone(n.of), most: n.most, unused: slices.Clone(n.unused),
+		retired: slices.Concat(n.swept, n.retired), gone: slices.Clone(n.gone),
+	}
 }
 
 // ID returns the number of an endpoint. An address keeps it as long as it is

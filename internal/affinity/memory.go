@@ -48,6 +48,11 @@ type Memory struct {
 	// given is the work that each was given here, in ns.
 	given  []int64
 	placed placed
+	// samples are some of the last requests, nil before the first.
+	samples []sample
+	sampled int // so far
+	// excerpt: see [Memory.Excerpt].
+	excerpt bool
 }
 
 // New returns an empty memory.
@@ -66,6 +71,9 @@ func (m *Memory) Resize(endpoints int) {
 		m.soon[i] = float32(math.Exp2(-float64(i) / m.window))
 	}
 	m.numbers.resize(endpoints)
+	if m.excerpt {
+		return
+	}
 	m.want = max(m.want, minEntries)
 	for m.want < endpoints*EntriesPerEndpoint && m.want < maxEntries {
 		m.want *= 2
@@ -100,7 +108,7 @@ func (m *Memory) Begin() (total float64) {
 	}
 	m.clock++
 	m.count++
-	return m.window / math.Ln2 * (1 - math.Exp2(-m.count/m.window))
+	return m.Total()
 }
 
 // Visit counts a level of the request and returns what is known of it. The entry

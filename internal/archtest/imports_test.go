@@ -51,6 +51,7 @@ var components = []component{
 	{"internal/gossip", adapter, map[string]string{"proto": "it sends the messages that are defined there"}},
 	{"proto", adapter, nil},
 	{"internal/listen", adapter, nil},
+	{"internal/live", adapter, map[string]string{"extproc": "it implements extproc.Observer"}},
 	{"internal/health/prober", adapter, nil},
 	{"internal/modelserver", adapter, nil},
 	{"internal/envoypolicy", adapter, nil},

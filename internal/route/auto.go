@@ -210,10 +210,7 @@ func (a *auto) visit(key uint64, before, level int) (heat float64) {
 // narrow chooses among the homes as many as the share of the recent requests takes
 // that begin with so many characters; depth 0 is all of the prompt.
 func (a *auto) narrow(depth int, key uint64, heat, share float64) {
-	want := 1
-	if heat >= leastHeat {
-		want = max(int(math.Ceil(share*float64(len(a.t.candidates)))), 1)
-	}
+	want := a.t.homesFor(heat, share)
 	if want > 1 {
 		a.hot, a.heat = depth, heat
 		if depth == 0 {
@@ -227,6 +224,15 @@ func (a *auto) narrow(depth int, key uint64, heat, share float64) {
 		return
 	}
 	a.homes, a.key, a.depth, a.share = min(want, a.homes), key, depth, share
+}
+
+// homesFor is how many homes a beginning needs that so many of the recent requests,
+// and such a share of them, have.
+func (t *Table) homesFor(heat, share float64) int {
+	if heat < leastHeat {
+		return 1
+	}
+	return max(int(math.Ceil(share*float64(len(t.candidates)))), 1)
 }
 
 // describe notes in the decision what the walk has found.
@@ -371,6 +377,7 @@ func (a *auto) remember(i, n int, now int64) {
 		a.m.Remember(key, c.id)
 	}
 	a.m.Place(c.id, a.unserved(i, n))
+	a.m.Sample(a.s.levels[:n], a.length, len(a.request.Levels) == 0)
 }
 
 // looseBounds is bounds for decisions by cost. A fixed threshold is the same.

@@ -56,6 +56,18 @@ func (r *Router) Demand() Demand {
 	return d
 }
 
+// Bounds tells f how many requests run at each endpoint that may be chosen, those of
+// other routers included, and how many may, by the policy of the pool or the one that
+// its strategy would have.
+func (r *Router) Bounds(f func(address string, load, bound int64)) {
+	t := r.Table()
+	limits := t.demandBounds()
+	for i := range t.candidates {
+		c := &t.candidates[i]
+		f(c.address, c.counter.Load(), limits.of(c))
+	}
+}
+
 // demandBounds are the bounds that the policy's decisions have, or would have if its
 // strategy had any.
 func (t *Table) demandBounds() bounds {

@@ -1,0 +1,280 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/live/view"
+	"github.com/warmpath/warmpath/internal/route"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start is when the stores of the tests begin.
+func start() time.Time { return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC) }
+
+// record is a request that was decided so long after the start, in 50 µs.
+func record(after time.Duration, d route.Decision) *extproc.Record {
+	at := start().Add(after)
+	return &extproc.Record{
+		Began: at, Scanned: at.Add(-50 * time.Microsecond), Decided: at, RequestID: "id-1", Model: "llama-70b",
+		KeyChars: 1000, Decision: d,
+	}
+}
+
+// decision is one for an endpoint.
+func decision(chosen string, reason route.Reason) route.Decision {
+	return route.Decision{Strategy: route.PrefixAware, Reason: reason, Chosen: chosen, Keyed: true, Key: 0xab, HomeCount: 1, Warm: 900, Load: 2, Bound: 8}
+}
+
+// A request costs no allocation, and little time.
+func TestObservingDoesNotAllocate(t *testing.T) {
+	s := New(start())
+	r := record(time.Second, decision("10.0.0.1:80", route.Home))
+	r.Served = "10.0.0.1:80"
+	if n := testing.AllocsPerRun(1000, func() {
+		s.Decided(r)
+		s.Served(r)
+		s.Ended(r)
+	}); n != 0 {
+		t.Errorf("%.0f allocations a request", n)
+	}
+}
+
+// BenchmarkRequest is what a request pays, with others at once:
+// go test -run - -bench Request -cpu 1,2 ./internal/live; on a machine that does other
+// things too the processor time of -cpuprofile tells more than the clock.
+func BenchmarkRequest(b *testing.B) {
+	s := New(start())
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		r := record(time.Second, decision("10.0.0.1:80", route.Home))
+		r.Status, r.Served = 200, "10.0.0.1:80"
+		for p.Next() {
+			s.Decided(r)
+			s.Served(r)
+			s.Ended(r)
+		}
+	})
+}
+
+// The last decisions are kept with what came of them, and each change is told once.
+func TestDecisions(t *testing.T) {
+	s := New(start())
+	all := Since{Decisions: MaxDecisions}
+	var records []*extproc.Record
+	for i := range 250 {
+		r := record(time.Duration(i)*time.Millisecond, decision("10.0.0.1:80", route.Home))
+		r.RequestID = fmt.Sprint("id-", i)
+		records = append(records, r)
+		s.Decided(r)
+	}
+	_, got, next := s.Since(all, start().Add(time.Second))
+	if len(got) != MaxDecisions || got[0].ID != 51 || got[199].RequestID != "id-249" {
+		t.Fatalf("%d decisions, the first %+v", len(got), got[0])
+	}
+	if _, got, _ := s.Since(next, start().Add(time.Second)); len(got) != 0 {
+		t.Errorf("nothing has happened, and %d decisions are different", len(got))
+	}
+	records[240].Status, records[240].Served, records[240].Missed, records[240].Attempts = 200, "10.0.0.9:80", true, 2
+	s.Served(records[240])
+	s.Served(records[3]) // it is forgotten
+	_, got, next = s.Since(next, start().Add(time.Second))
+	if len(got) != 1 || got[0].RequestID != "id-240" || got[0].Status != 200 || !got[0].Missed || got[0].Ended || !strings.Contains(got[0].Sentence, "10.0.0.9:80") {
+		t.Errorf("told %+v", got)
+	}
+	s.Ended(records[240])
+	s.Ended(records[240]) // once is enough
+	if _, got, _ = s.Since(next, start().Add(time.Second)); len(got) != 1 || !got[0].Ended {
+		t.Errorf("told %+v", got)
+	}
+	for i, owner := range s.last.owners {
+		if owner == records[240] {
+			t.Errorf("entry %d still has the record of a request that has ended", i)
+		}
+	}
+	if _, got, _ := s.Since(Since{Decisions: 3}, start()); len(got) != 3 || got[2].RequestID != "id-249" {
+		t.Errorf("the newest three are %+v", got)
+	}
+}
+
+// What clients call things is copied, and cut.
+func TestWordsAreCopied(t *testing.T) {
+	s := New(start())
+	r := record(0, decision("10.0.0.1:80", route.Home))
+	r.Model = strings.Repeat("m", 500)
+	s.Decided(r)
+	r.Model = "another"
+	if _, got, _ := s.Since(Since{Decisions: 1}, start()); got[0].Model != strings.Repeat("m", 64) {
+		t.Errorf("the model is %q", got[0].Model)
+	}
+}
+
+// The seconds say what a simple list of all requests says, also when requests come late
+// and with gaps longer than all that is kept.
+func TestSecondsAgreeWithTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := New(start())
+		type request struct {
+			second int64
+			reason route.Reason
+		}
+		var all []request
+		now := int64(0)
+		for range rapid.IntRange(0, 40).Draw(t, "requests") {
+			now += int64(rapid.SampledFrom([]int{0, 0, 1, 2, 30, 700, 2000}).Draw(t, "pause"))
+			r := request{max(now-int64(rapid.IntRange(0, 2).Draw(t, "late")), 0), rapid.SampledFrom([]route.Reason{route.Home, route.Overflow, route.Saturated}).Draw(t, "reason")}
+			all = append(all, r)
+			s.Decided(record(time.Duration(r.second)*time.Second, decision("a", r.reason)))
+		}
+		first := int64(rapid.IntRange(0, 100).Draw(t, "seen"))
+		seconds, _, next := s.Since(Since{Second: first}, start().Add(time.Duration(now)*time.Second))
+		if next.Second != max(now, first) || len(seconds) > MaxSeconds {
+			t.Fatalf("%d seconds until %d, want %d", len(seconds), next.Second, now)
+		}
+		at := max(first, now-MaxSeconds+1, 0)
+		for _, got := range seconds {
+			want := view.Second{}
+			overflowed := uint32(0)
+			for _, r := range all {
+				if r.second == at {
+					want.Requests++
+					if r.reason != route.Home {
+						overflowed++
+					}
+				}
+			}
+			var names []string
+			for _, r := range route.Reasons() {
+				names = append(names, r.String())
+			}
+			if got.Second != at || got.Requests != want.Requests || got.Overflowed(names) != overflowed || got.Cached != uint64(got.Requests)*900 || got.Characters != uint64(got.Requests)*1000 {
+				t.Fatalf("second %d: %+v, want %d requests of which %d overflowed", at, got, want.Requests, overflowed)
+			}
+			if got.Requests > 0 && (got.P50 < 50 || got.P50 > 63 || got.P99 != got.P50) {
+				t.Fatalf("P50 %v, P99 %v, want 50 µs", got.P50, got.P99)
+			}
+			at++
+		}
+	})
+}
+
+// A quantile is at most a quarter too long, within the histogram's range.
+func TestQuantiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h histogram
+		d := time.Duration(rapid.Int64Range(256, 300e6).Draw(t, "ns"))
+		h.add(d)
+		for _, q := range []float64{0.01, 0.5, 0.99, 1} {
+			if got := h.quantile(q); got < d || float64(got) > 1.25*float64(d)+1 {
+				t.Fatalf("quantile %v of %v is %v", q, d, got)
+			}
+		}
+	})
+	var h histogram
+	if h.quantile(0.5) != 0 {
+		t.Error("of nothing the median is 0")
+	}
+	for i := range 100 {
+		h.add(time.Duration(i+1) * time.Millisecond)
+	}
+	h.add(-time.Second)
+	h.add(time.Hour)
+	if p50 := h.quantile(0.5); p50 < 50*time.Millisecond || p50 > 64*time.Millisecond {
+		t.Errorf("P50 of 1..100 ms is %v", p50)
+	}
+}
+
+// Counts are those of the last minute, and of each pool for itself.
+func TestMinute(t *testing.T) {
+	s := New(start())
+	for second := range 120 {
+		r := record(time.Duration(second)*time.Second, decision("a", route.Home))
+		if second >= 110 {
+			r.Decision.Reason = route.Overflow
+		}
+		s.Decided(r)
+		r.Pool = "other"
+		s.Decided(r)
+	}
+	got := s.endpoints[place{"", "a"}].minute(119)
+	if got.requests != 60 || got.overflow != 10 || got.cached != 54_000 || got.chars != 60_000 {
+		t.Errorf("the last minute has %+v", got)
+	}
+	if got := s.endpoints[place{"", "a"}].minute(300); got != (minute{}) {
+		t.Errorf("a minute without requests has %+v", got)
+	}
+}
+
+// Endpoints that come and go do not fill the memory.
+func TestEndpointsAreBounded(t *testing.T) {
+	s := New(start())
+	for i := range maxEndpoints + 1000 {
+		s.Decided(record(time.Second, decision(fmt.Sprint(i), route.Home)))
+	}
+	if n := len(s.endpoints); n != maxEndpoints {
+		t.Errorf("%d endpoints, want %d", n, maxEndpoints)
+	}
+	s.Decided(record(time.Hour, decision("late", route.Home)))
+	if n := len(s.endpoints); n != 1 {
+		t.Errorf("after an hour %d endpoints, want the one", n)
+	}
+}
+
+// What engines say is counted for endpoints that were chosen, and nothing absurd.
+func TestInspected(t *testing.T) {
+	s := New(start())
+	s.Inspected("a", 1000, 500, time.Second, true)
+	if len(s.inspected) != 0 {
+		t.Error("an endpoint that was never chosen is counted")
+	}
+	s.Decided(record(0, decision("a", route.Home)))
+	s.Inspected("a", 0, 0, 0, true)
+	s.Inspected("a", 10, 11, 0, true)
+	s.Inspected("a", 10, -1, 0, true)
+	for range 50 {
+		s.Inspected("a", 1000, 750, 100*time.Millisecond, true)
+		s.Inspected("a", 1000, 250, 400*time.Millisecond, false)
+	}
+	x := s.inspected["a"]
+	if rate := x.cached / x.prompt; rate < 0.49 || rate > 0.51 || x.warm.mean() < 0.099 || x.warm.mean() > 0.101 || x.cold.mean() < 0.399 {
+		t.Errorf("hit rate %v, first token %v and %v", rate, x.warm.mean(), x.cold.mean())
+	}
+}
+
+// Requests and operators may come at once.
+func TestAtOnce(t *testing.T) {
+	s := New(start())
+	router := route.NewRouter(route.Policy{})
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for j := range 300 {
+				r := record(time.Duration(j)*10*time.Millisecond, decision(fmt.Sprint(i), route.Home))
+				s.Decided(r)
+				s.Served(r)
+				s.Inspected(fmt.Sprint(i), 10, 5, time.Second, true)
+				s.Ended(r)
+			}
+		})
+	}
+	all.Go(func() {
+		var seen Since
+		for range 50 {
+			seen.Decisions = 40
+			_, _, seen = s.Since(seen, start().Add(3*time.Second))
+			s.Fleet([]Pool{{Router: router, Members: func() []view.Endpoint { return nil }}}, start().Add(3*time.Second))
+		}
+	})
+	all.Wait()
+	if s.last.n != 1200 {
+		t.Errorf("%d decisions", s.last.n)
+	}
+}
