@@ -164,3 +164,25 @@ func TestWorkByWeight(t *testing.T) {
 		t.Errorf("%.3f of the requests went to the endpoint with 4 of 7 parts", share)
 	}
 }
+
+// The bound is for what the cost does not see: 32 more than the mean, or twice as many.
+func TestLooseBound(t *testing.T) {
+	for _, tc := range []struct {
+		running int
+		bound   int64
+	}{
+		{0, 33}, // the mean, with the request, is an eighth
+		{8 * 10, 43},
+		{8 * 100, 201},
+	} {
+		w := newWorld(8, AutoConcurrencyThreshold)
+		for i := range 8 {
+			for range tc.running / 8 {
+				w.router.Loads().Counter(endpoints(8)[i].Address).Take()
+			}
+		}
+		if d := w.send(prompt("one", 4)); d.Bound != tc.bound {
+			t.Errorf("with %d running the bound is %d, want %d", tc.running, d.Bound, tc.bound)
+		}
+	}
+}
