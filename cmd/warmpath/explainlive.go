@@ -37,7 +37,7 @@ func (p *program) explainLive(q web.Question) (view.Explanation, error) {
 		Model: result.Model, Adapter: result.Adapter, Now: p.extproc.Now(), Random: rand.Uint64(),
 	})
 	cached := -1
-	if d.Keyed && (d.HomeCount > 0 || d.Strategy == route.KVAware) {
+	if d.WarmKnown() {
 		cached = d.Warm
 	}
 	x.Decision = live.ViewDecision(pool.Name, &d, cached, max(result.Chars, d.Warm))

@@ -3,6 +3,8 @@ package live
 import (
 	"maps"
 	"time"
+
+	"github.com/warmpath/warmpath/extproc"
 )
 
 // A minute is counted in twelve parts, so that what is shown is of the last 55 to 60
@@ -112,6 +114,27 @@ func (m *meanTime) mean() float64 {
 
 // fade is what an answer that was looked at counts for after the next one.
 const fade = 0.99
+
+// inspect takes what was read of a response. Engines that leave the cached tokens out when
+// there are none are believed only if they have told of some before.
+func (s *Store) inspect(r *extproc.Record) {
+	i := r.Inspection
+	if i.Result != extproc.InspectionRead && (i.Result != extproc.InspectionNoCached || !s.tellsOfCached(r.Served)) {
+		return
+	}
+	var first time.Duration
+	if !i.FirstToken.IsZero() {
+		first = i.FirstToken.Sub(r.Began)
+	}
+	cached, chars := expected(r)
+	s.Inspected(r.Served, int(i.PromptTokens), int(i.CachedTokens), first, cached > 0 && 2*cached >= chars)
+}
+
+func (s *Store) tellsOfCached(address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inspected[address] != nil
+}
 
 // Inspected tells what an engine said of a prompt: its tokens, and those that it found in
 // its cache; and how long its first content took, 0 if that is not known. warm says that

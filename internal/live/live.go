@@ -90,6 +90,9 @@ func (s *Store) Served(r *extproc.Record) {
 
 // Ended implements extproc.Observer.
 func (s *Store) Ended(r *extproc.Record) {
+	if r.Inspection != nil {
+		s.inspect(r)
+	}
 	s.mu.Lock()
 	if e := s.last.find(r); e != nil {
 		e.ended = true
@@ -109,8 +112,8 @@ const unknown = -1
 // of how many; unknown with a fixed prefix length, which remembers nothing.
 func expected(r *extproc.Record) (cached, chars int) {
 	d := &r.Decision
-	chars = max(r.KeyChars, d.Warm)
-	if !d.Keyed || chars == 0 || d.Strategy != route.KVAware && d.HomeCount == 0 {
+	chars = max(r.PromptChars, r.KeyChars, d.Warm)
+	if !d.WarmKnown() || chars == 0 {
 		return unknown, chars
 	}
 	return d.Warm, chars

@@ -249,6 +249,37 @@ func TestInspected(t *testing.T) {
 	}
 }
 
+// What was read of a response counts for who served it; an engine that never told of
+// cached tokens is not taken to have had none.
+func TestInspectionsCount(t *testing.T) {
+	s := New(start())
+	r := record(time.Second, decision("a", route.Home))
+	r.Served = "a"
+	s.Decided(r)
+	for _, tc := range []struct {
+		inspection     extproc.Inspection
+		prompt, cached float64
+	}{
+		{extproc.Inspection{Result: extproc.InspectionNoUsage, PromptTokens: 7}, 0, 0},
+		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, 0, 0},
+		{extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 100, CachedTokens: 80, FirstToken: r.Began.Add(time.Second)}, 100, 80},
+		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, 100 + 99, 80 * .99},
+	} {
+		r.Inspection = &tc.inspection
+		s.Ended(r)
+		x := s.inspected["a"]
+		if x == nil {
+			x = new(inspected)
+		}
+		if x.prompt != tc.prompt || x.cached != tc.cached {
+			t.Errorf("%+v: %.1f of %.1f tokens, want %.1f of %.1f", tc.inspection, x.cached, x.prompt, tc.cached, tc.prompt)
+		}
+	}
+	if x := s.inspected["a"]; x.warm.mean() != 1 || x.cold.n != 0 {
+		t.Errorf("first token of a warm prompt: %+v", x)
+	}
+}
+
 // Requests and operators may come at once.
 func TestAtOnce(t *testing.T) {
 	s := New(start())
