@@ -40,7 +40,7 @@ vllm:gpu_cache_usage_perc{engine="0"} 0.9
 		{"both names", "vllm:gpu_prefix_cache_hits_total 9\nvllm:prefix_cache_hits_total 4\n", Engine{nan, 4, nan, nan}},
 		{"SGLang", "sglang:cache_hit_rate{tp_rank=\"0\"} 0.5\nsglang:token_usage 0.1\n", Engine{nan, nan, 0.5, 0.1}},
 		{"odd values", "vllm:prefix_cache_hits_total NaN\nvllm:prefix_cache_queries_total +Inf\nsglang:cache_hit_rate -1\nsglang:token_usage x\nvllm:kv_cache_usage_perc\n", Engine{nan, nan, nan, nan}},
-		{"another name", "vllm:prefix_cache_hits_total_of_all 4\n", Engine{nan, nan, nan, nan}},
+		{"other names", "vllm:prefix_cache_hits_total_of_all 4\nvllm:kv_cache_usage_perc_x{a=\"b\"} 0.9\n", Engine{nan, nan, nan, nan}},
 	} {
 		got, err := readEngine(strings.NewReader(tc.text))
 		if err != nil || !same(got, tc.want) {
