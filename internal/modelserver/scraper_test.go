@@ -92,13 +92,13 @@ func TestScraper(t *testing.T) {
 		case <-ctx.Done():
 		}
 	})
-	scraper.client.Timeout = 10 * time.Second
+	scraper.rounds.client.Timeout = 10 * time.Second
 	var wg sync.WaitGroup
 	wg.Go(func() { scraper.Run(ctx) })
 	defer wg.Wait()
 	defer cancel()
 	set, _ := fleet.NewSet([]fleet.Endpoint{{Address: address, Weight: 1}})
-	scraper.SetMembers(set)
+	scraper.SetPool("", set)
 	if got := <-answers; got != "true 8 2 <nil>" {
 		t.Errorf("%s", got)
 	}
@@ -109,4 +109,22 @@ func TestScraper(t *testing.T) {
 		}
 	}
 	t.Error("a failure is not told of")
+}
+
+// An endpoint of two pools is asked once, as long as one of them has it.
+func TestScraperOfPools(t *testing.T) {
+	s := NewScraper(time.Second, nil)
+	s.SetPool("", members(0, 0, "a", "b"))
+	s.SetPool("llama", members(0, 0, "b", "c"))
+	expect := func(want ...string) {
+		t.Helper()
+		if got := s.rounds.current(); !got.Equal(members(0, 0, want...)) {
+			t.Errorf("%+v are asked, want %q", got.Endpoints(), want)
+		}
+	}
+	expect("a", "b", "c")
+	s.SetPool("", members(0, 0))
+	expect("b", "c")
+	s.SetPool("llama", members(0, 0, "c"))
+	expect("c")
 }
