@@ -65,12 +65,13 @@ func TestInspectionIsBounded(t *testing.T) {
 	s.SetSettings(settings)
 	headers, _ := parseMessage("headers eos :method=POST :path=/v1/completions")
 	response, _ := parseMessage("response 200 from=10.0.0.1:80 type=application/json")
-	part, _ := parseMessage(fmt.Sprintf("response-body more {<pad %d>", 1_000_000))
+	first, _ := parseMessage(fmt.Sprintf("response-body more {<pad %d>", 300_000))
+	second, _ := parseMessage(fmt.Sprintf("response-body more <pad %d>", 700_000))
 	results := make(map[InspectionResult]int)
 	var open []*stream
-	for range 100 {
-		st := s.begin(t.Context())
-		for _, m := range []*extprocv3.ProcessingRequest{headers, response, part} {
+	play := func(st *stream, messages ...*extprocv3.ProcessingRequest) {
+		t.Helper()
+		for _, m := range messages {
 			if _, ok := st.handle(m); !ok {
 				t.Fatal("a stream was ended")
 			}
@@ -78,7 +79,14 @@ func TestInspectionIsBounded(t *testing.T) {
 		if taken := s.inspected.taken.Load(); taken > inspectionBytes {
 			t.Fatalf("%d bytes are held, want at most %d", taken, inspectionBytes)
 		}
+	}
+	for range 100 {
+		st := s.begin(t.Context())
+		play(st, headers, response, first)
 		open = append(open, st)
+	}
+	for _, st := range open { // those that get no more hold something already
+		play(st, second)
 	}
 	for _, st := range open {
 		st.end()

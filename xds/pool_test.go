@@ -3,6 +3,7 @@ package xds
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,23 @@ func TestEnvoyKeepsWhatIsNotKnownYet(t *testing.T) {
 			}
 			ackedNow(t, s.pools[1], g)
 		})
+	}
+}
+
+// What an Envoy has of a pool is kept from the protocol until the pool's first
+// publication, and no longer.
+func TestSparedUntilTheFirstPublication(t *testing.T) {
+	s := serverOf(t, Observer{}, Options{})
+	p := s.pools[0]
+	for _, want := range []bool{true, false, false} {
+		for url, name := range map[string]string{resource.ClusterType: p.cluster.GetName(), resource.EndpointType: serviceName(p.cluster)} {
+			r := &discovery.DeltaDiscoveryRequest{TypeUrl: url, InitialResourceVersions: map[string]string{name: "1"}}
+			clusters := s.spare(r)
+			if spared := len(r.GetInitialResourceVersions()) == 0; spared != want || (len(clusters) == 1) != (want && url == resource.ClusterType) {
+				t.Errorf("generation %d, %s: spared is %v (clusters %q), want %v", p.generation, url, spared, clusters, want)
+			}
+		}
+		publishTo(t, p, fmt.Sprintf("10.0.0.%d", p.generation+1))
 	}
 }
 

@@ -49,7 +49,7 @@ func (o *pool) follow(ctx context.Context) error {
 			o.lister.SetMembers(u.Set)
 		}
 		if o.scraper != nil {
-			o.scraper.SetMembers(u.Set)
+			o.scraper.SetPool(o.name, u.Set)
 		}
 		o.changed()
 	}))

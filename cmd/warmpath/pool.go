@@ -35,7 +35,7 @@ type pool struct {
 	envoy   *xds.Pool            // nil without a control plane
 	prober  *prober.Prober       // nil when health is not judged
 	lister  *modelserver.Lister  // nil when endpoints are not asked for their adapters
-	scraper *modelserver.Scraper // nil when their metrics are not read
+	scraper *modelserver.Scraper // of all pools; nil when their metrics are not read
 	members latest
 	// changed is called when the state of the membership has changed.
 	changed func()
@@ -67,7 +67,7 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 	}
 	one := &pool{
 		name: c.Name, config: c.Pool, source: source,
-		log: log, metrics: p.metrics.OfPool(label), status: &poolStatus{given: c.Membership.API != nil},
+		log: log, metrics: p.metrics.OfPool(label), status: &poolStatus{given: c.Membership.API != nil}, scraper: p.scraper,
 		router:  route.NewRouterCounting(policy(c.RoutingConfig), tracker),
 		members: latest{updates: make(chan rollout.Membership, 1)},
 		changed: p.tellServing,
@@ -77,7 +77,6 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 	one.router.SetZone(p.config.Zone)
 	one.router.SetAdapters(adapterRules(c.Adapters))
 	one.list()
-	p.scrape(one)
 	if err := one.judge(); err != nil {
 		return nil, err
 	}
@@ -94,12 +93,6 @@ func (o *pool) run(ctx context.Context, group *errgroup.Group) {
 	if o.lister != nil {
 		group.Go(func() error {
 			o.lister.Run(ctx)
-			return nil
-		})
-	}
-	if o.scraper != nil {
-		group.Go(func() error {
-			o.scraper.Run(ctx)
 			return nil
 		})
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/warmpath/warmpath/internal/live"
 	"github.com/warmpath/warmpath/internal/live/web"
 	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/modelserver"
 	"github.com/warmpath/warmpath/internal/recording"
 	"github.com/warmpath/warmpath/internal/telemetry"
 	"github.com/warmpath/warmpath/xds"
@@ -74,7 +75,8 @@ type program struct {
 	traces  func(context.Context) error // shuts the exporter down
 
 	loads   *load.Tracker
-	pools   []*pool // the default pool first
+	pools   []*pool              // the default pool first
+	scraper *modelserver.Scraper // nil when engines' metrics are not read
 	extproc *extproc.Server
 	xds     *xds.Server // nil without a control plane
 	health  *health.Server
@@ -119,6 +121,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p.status = newStatus(p)
 	p.health = health.NewServer()
 	p.setServing(false)
+	p.scraper = p.newScraper()
 	if err := p.newPools(p.loads); err != nil {
 		return nil, err
 	}
@@ -238,6 +241,7 @@ func (p *program) run(ctx context.Context) error {
 	for _, one := range p.pools {
 		one.run(ctx, work)
 	}
+	p.scrape(ctx, work)
 	work.Go(func() error { return ended(p.watchConfig(ctx)) })
 	work.Go(func() error {
 		p.audit(ctx)

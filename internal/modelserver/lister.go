@@ -14,8 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/warmpath/warmpath/internal/fleet"
 )
 
@@ -25,107 +23,72 @@ const (
 	// maxAnswer bounds an answer in bytes, maxAdapters the adapters of an endpoint.
 	maxAnswer   = 1 << 20
 	maxAdapters = 1000
-	// concurrency is how many endpoints are asked at once, timeout how long each has.
-	concurrency = 8
-	timeout     = 5 * time.Second
+	// gather is how long changes are gathered while others are still asked, so that a
+	// fleet that answers is one change and silent ones hold none up.
+	gather = time.Second
 )
 
 // Lister keeps a list of the adapters of a pool's endpoints.
 type Lister struct {
-	interval time.Duration
-	changed  func(map[string]fleet.Names)
-	// Failed is told of each answer that cannot be used; nil tells nobody.
+	rounds  *rounds
+	changed func(map[string]fleet.Names)
+	// Failed is told of each answer that cannot be used, concurrently; nil tells nobody.
 	Failed func(address string, err error)
-	client *http.Client
 
-	mu      sync.Mutex
-	members fleet.Set
-	wake    chan struct{}
+	mu    sync.Mutex
+	known map[string]fleet.Names
+	// untold: known has changed since it was told of, the last time at toldAt.
+	untold bool
+	toldAt time.Time
 }
 
-// NewLister returns a lister that asks every endpoint once an interval, and tells of
-// every change: the map has the adapters of each member that has answered, and is
-// not changed later. An endpoint that does not answer keeps those it had.
+// NewLister returns a lister that asks every endpoint when it comes and once an
+// interval, and tells of changes: the map has the adapters of each member that has
+// answered, and is not changed later. An endpoint that does not answer keeps those it had.
 func NewLister(interval time.Duration, changed func(map[string]fleet.Names)) *Lister {
-	transport := &http.Transport{DisableKeepAlives: true, Proxy: nil}
-	return &Lister{
-		interval: interval, changed: changed, wake: make(chan struct{}, 1),
-		client: &http.Client{
-			Transport: transport, Timeout: timeout,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
+	return &Lister{rounds: newRounds(interval), changed: changed, known: make(map[string]fleet.Names)}
 }
 
-// SetMembers replaces the endpoints that are asked; new ones are asked at once.
-func (l *Lister) SetMembers(set fleet.Set) {
-	l.mu.Lock()
-	l.members = set
-	l.mu.Unlock()
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
+// SetMembers replaces the endpoints that are asked. Those that are new or have changed
+// are asked at once, before others that wait.
+func (l *Lister) SetMembers(set fleet.Set) { l.rounds.set(set) }
 
 // Run asks until ctx ends.
-func (l *Lister) Run(ctx context.Context) {
-	ticker := time.NewTicker(l.interval)
-	defer ticker.Stop()
-	known := make(map[string]fleet.Names)
-	for {
-		onlyNew := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		case <-l.wake:
-			onlyNew = true
+func (l *Lister) Run(ctx context.Context) { l.rounds.run(ctx, l.ask, l.tell) }
+
+func (l *Lister) ask(ctx context.Context, address string) {
+	names, err := l.adapters(ctx, address)
+	if err != nil {
+		if l.Failed != nil && ctx.Err() == nil {
+			l.Failed(address, err)
 		}
-		next := l.ask(ctx, known, onlyNew)
-		if ctx.Err() == nil && !maps.Equal(next, known) {
-			known = next
-			l.changed(maps.Clone(next))
-		}
+		return
+	}
+	if _, is := l.rounds.current().Index(address); !is {
+		return // it has left meanwhile
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if had, is := l.known[address]; !is || had != names {
+		l.known[address], l.untold = names, true
 	}
 }
 
-// ask asks the members, or those of them that are not known, and returns what all
-// have.
-func (l *Lister) ask(ctx context.Context, known map[string]fleet.Names, onlyNew bool) map[string]fleet.Names {
+// tell forgets who is no member, and tells of changes: all that there are if nobody is
+// asked any more, and else once in a while.
+func (l *Lister) tell(members fleet.Set, rest bool) {
 	l.mu.Lock()
-	members := l.members
-	l.mu.Unlock()
-	next := make(map[string]fleet.Names, members.Len())
-	var mu sync.Mutex
-	var group errgroup.Group
-	group.SetLimit(concurrency)
-	for _, e := range members.Endpoints() {
-		had, is := known[e.Address]
-		if is {
-			mu.Lock()
-			next[e.Address] = had
-			mu.Unlock()
+	defer l.mu.Unlock()
+	for address := range l.known {
+		if _, is := members.Index(address); !is {
+			delete(l.known, address)
+			l.untold = true
 		}
-		if is && onlyNew {
-			continue
-		}
-		group.Go(func() error {
-			names, err := l.adapters(ctx, e.Address)
-			if err != nil {
-				if l.Failed != nil && ctx.Err() == nil {
-					l.Failed(e.Address, err)
-				}
-				return nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			next[e.Address] = names
-			return nil
-		})
 	}
-	_ = group.Wait() // no function of it returns an error
-	return next
+	if l.untold && (rest || time.Since(l.toldAt) >= gather) {
+		l.untold, l.toldAt = false, time.Now()
+		l.changed(maps.Clone(l.known))
+	}
 }
 
 func (l *Lister) adapters(ctx context.Context, address string) (fleet.Names, error) {
@@ -134,7 +97,7 @@ func (l *Lister) adapters(ctx context.Context, address string) (fleet.Names, err
 		return "", err
 	}
 	request.Header.Set("User-Agent", "warmpath-models")
-	response, err := l.client.Do(request)
+	response, err := l.rounds.client.Do(request)
 	if err != nil {
 		return "", err
 	}

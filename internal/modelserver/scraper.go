@@ -7,70 +7,47 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/warmpath/warmpath/internal/fleet"
 )
 
-// Scraper reads the metrics of a pool's endpoints: GET /metrics of each, once an
-// interval.
+// Scraper reads the metrics of endpoints: GET /metrics of each, when it comes and once an
+// interval. An endpoint that several pools have is asked once.
 type Scraper struct {
-	interval time.Duration
-	told     func(address string, e Engine, err error)
-	client   *http.Client
+	rounds *rounds
+	told   func(address string, e Engine, err error)
 
-	mu      sync.Mutex
-	members fleet.Set
+	mu    sync.Mutex
+	pools map[string]fleet.Set
 }
 
 // NewScraper returns a scraper that tells of what each endpoint has answered, or why
 // that cannot be used. told is called concurrently.
 func NewScraper(interval time.Duration, told func(address string, e Engine, err error)) *Scraper {
-	return &Scraper{
-		interval: interval, told: told,
-		client: &http.Client{
-			Transport: &http.Transport{DisableKeepAlives: true, Proxy: nil}, Timeout: min(timeout, interval),
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
+	return &Scraper{rounds: newRounds(interval), told: told, pools: make(map[string]fleet.Set)}
 }
 
-// SetMembers replaces the endpoints that are asked, from the next interval on.
-func (s *Scraper) SetMembers(set fleet.Set) {
+// SetPool replaces a pool's endpoints. Those that no pool had are asked at once.
+func (s *Scraper) SetPool(name string, set fleet.Set) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.members = set
+	s.pools[name] = set
+	var all []fleet.Endpoint
+	for _, pool := range s.pools {
+		for _, e := range pool.Endpoints() {
+			all = append(all, fleet.Endpoint{Address: e.Address, Weight: 1})
+		}
+	}
+	union, _ := fleet.NewSet(all) // who is in several is in it once
+	s.rounds.set(union)
 }
 
 // Run asks until ctx ends.
 func (s *Scraper) Run(ctx context.Context) {
-	ticker := time.NewTicker(s.interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			s.askAll(ctx)
+	s.rounds.run(ctx, func(ctx context.Context, address string) {
+		if metrics, err := s.ask(ctx, address); ctx.Err() == nil {
+			s.told(address, metrics, err)
 		}
-	}
-}
-
-func (s *Scraper) askAll(ctx context.Context) {
-	s.mu.Lock()
-	members := s.members
-	s.mu.Unlock()
-	var group errgroup.Group
-	group.SetLimit(concurrency)
-	for _, e := range members.Endpoints() {
-		group.Go(func() error {
-			if metrics, err := s.ask(ctx, e.Address); ctx.Err() == nil {
-				s.told(e.Address, metrics, err)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // no function of it returns an error
+	}, func(fleet.Set, bool) {})
 }
 
 func (s *Scraper) ask(ctx context.Context, address string) (Engine, error) {
@@ -79,7 +56,7 @@ func (s *Scraper) ask(ctx context.Context, address string) (Engine, error) {
 		return Engine{}, err
 	}
 	request.Header.Set("User-Agent", "warmpath-metrics")
-	response, err := s.client.Do(request)
+	response, err := s.rounds.client.Do(request)
 	if err != nil {
 		return Engine{}, err
 	}

@@ -40,7 +40,7 @@ vllm:gpu_cache_usage_perc{engine="0"} 0.9
 		{"both names", "vllm:gpu_prefix_cache_hits_total 9\nvllm:prefix_cache_hits_total 4\n", Engine{nan, 4, nan, nan}},
 		{"SGLang", "sglang:cache_hit_rate{tp_rank=\"0\"} 0.5\nsglang:token_usage 0.1\n", Engine{nan, nan, 0.5, 0.1}},
 		{"odd values", "vllm:prefix_cache_hits_total NaN\nvllm:prefix_cache_queries_total +Inf\nsglang:cache_hit_rate -1\nsglang:token_usage x\nvllm:kv_cache_usage_perc\n", Engine{nan, nan, nan, nan}},
-		{"another name", "vllm:prefix_cache_hits_total_of_all 4\n", Engine{nan, nan, nan, nan}},
+		{"other names", "vllm:prefix_cache_hits_total_of_all 4\nvllm:kv_cache_usage_perc_x{a=\"b\"} 0.9\n", Engine{nan, nan, nan, nan}},
 	} {
 		got, err := readEngine(strings.NewReader(tc.text))
 		if err != nil || !same(got, tc.want) {
@@ -92,13 +92,13 @@ func TestScraper(t *testing.T) {
 		case <-ctx.Done():
 		}
 	})
-	scraper.client.Timeout = 10 * time.Second
+	scraper.rounds.client.Timeout = 10 * time.Second
 	var wg sync.WaitGroup
 	wg.Go(func() { scraper.Run(ctx) })
 	defer wg.Wait()
 	defer cancel()
 	set, _ := fleet.NewSet([]fleet.Endpoint{{Address: address, Weight: 1}})
-	scraper.SetMembers(set)
+	scraper.SetPool("", set)
 	if got := <-answers; got != "true 8 2 <nil>" {
 		t.Errorf("%s", got)
 	}
@@ -109,4 +109,22 @@ func TestScraper(t *testing.T) {
 		}
 	}
 	t.Error("a failure is not told of")
+}
+
+// An endpoint of two pools is asked once, as long as one of them has it.
+func TestScraperOfPools(t *testing.T) {
+	s := NewScraper(time.Second, nil)
+	s.SetPool("", members(0, 0, "a", "b"))
+	s.SetPool("llama", members(0, 0, "b", "c"))
+	expect := func(want ...string) {
+		t.Helper()
+		if got := s.rounds.current(); !got.Equal(members(0, 0, want...)) {
+			t.Errorf("%+v are asked, want %q", got.Endpoints(), want)
+		}
+	}
+	expect("a", "b", "c")
+	s.SetPool("", members(0, 0))
+	expect("b", "c")
+	s.SetPool("llama", members(0, 0, "c"))
+	expect("c")
 }

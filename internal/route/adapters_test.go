@@ -136,6 +136,16 @@ func TestOnlyThoseWhoHaveIt(t *testing.T) {
 	})
 }
 
+// The table of an adapter's first n has n, whatever was asked for before.
+func TestTheFirstOfASet(t *testing.T) {
+	set := adapted(everyPolicy[0], 8, AdapterRules{Sticky: 3, Models: []string{"*"}}, nil).Table().adapterSet("a")
+	for _, n := range []int{3, 5, 5, 2, 7, 1} {
+		if got := len(set.table(n).candidates); got != n {
+			t.Errorf("%d candidates, want %d", got, n)
+		}
+	}
+}
+
 // A set that is full grows by as many as it needs, and shrinks when it has not
 // needed them for five minutes each.
 func TestSetGrowsWhenHot(t *testing.T) {

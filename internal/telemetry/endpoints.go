@@ -10,11 +10,17 @@ import (
 )
 
 // endpoints collects what is counted for each endpoint. Endpoints come and go
-// for years, so those that the tracker has forgotten are dropped at a scrape.
+// for years, so those that the tracker has forgotten are dropped: at a scrape, and when
+// there are many, as there may be no scrapes.
 type endpoints struct {
 	loads  *load.Tracker
 	totals sync.Map // address → *totals
+	// size is how many totals there are, and many how many are looked through again.
+	size, many atomic.Int64
 }
+
+// fewEndpoints is how many need not be looked through.
+const fewEndpoints = 1024
 
 // totals are what is counted of one endpoint.
 type totals struct {
@@ -26,7 +32,11 @@ type totals struct {
 	engine atomic.Pointer[Engine]
 }
 
-func newEndpoints(loads *load.Tracker) *endpoints { return &endpoints{loads: loads} }
+func newEndpoints(loads *load.Tracker) *endpoints {
+	e := &endpoints{loads: loads}
+	e.many.Store(fewEndpoints)
+	return e
+}
 
 var (
 	outstandingDesc = prometheus.NewDesc("warmpath_outstanding_requests",
@@ -45,9 +55,25 @@ func (e *endpoints) chosen(address string) { e.of(address).chosen.Add(1) }
 func (e *endpoints) of(address string) *totals {
 	t, ok := e.totals.Load(address)
 	if !ok {
-		t, _ = e.totals.LoadOrStore(address, new(totals))
+		if t, ok = e.totals.LoadOrStore(address, new(totals)); !ok && e.size.Add(1) > e.many.Load() {
+			e.prune()
+		}
 	}
 	return t.(*totals)
+}
+
+// prune drops the endpoints that the tracker has forgotten. It is next due when there
+// are twice as many as are left, so that it costs little for each.
+func (e *endpoints) prune() {
+	e.totals.Range(func(address, _ any) bool {
+		if _, known := e.loads.Lookup(address.(string)); !known {
+			if _, had := e.totals.LoadAndDelete(address); had {
+				e.size.Add(-1)
+			}
+		}
+		return true
+	})
+	e.many.Store(max(fewEndpoints, 2*e.size.Load()))
 }
 
 // cached counts the tokens of a prompt. known says that the endpoint has told how many
@@ -77,17 +103,11 @@ func (e *endpoints) Describe(ch chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (e *endpoints) Collect(ch chan<- prometheus.Metric) {
-	counts := e.loads.Snapshot()
-	known := make(map[string]bool, len(counts))
-	for _, c := range counts {
-		known[c.Address] = true
+	for _, c := range e.loads.Snapshot() {
 		ch <- prometheus.MustNewConstMetric(outstandingDesc, prometheus.GaugeValue, float64(c.Outstanding), c.Address)
 	}
+	e.prune()
 	e.totals.Range(func(address, value any) bool {
-		if !known[address.(string)] {
-			e.totals.Delete(address)
-			return true
-		}
 		t := value.(*totals)
 		count := func(desc *prometheus.Desc, n *atomic.Uint64) {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n.Load()), address.(string))

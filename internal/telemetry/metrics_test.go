@@ -49,6 +49,38 @@ func record(t testing.TB, r *route.Router, key uint64) (*extproc.Record, load.Re
 	}, slot
 }
 
+// Endpoints that come and go do not add up where nobody ever scrapes, and those that are
+// there keep their counts.
+func TestEndpointsThatLeftAreForgotten(t *testing.T) {
+	router := newRouter(t, route.Random, 1)
+	m := NewMetrics(router.Loads())
+	stays := "10.0.0.1:80"
+	m.endpoints.chosen(stays)
+	for i := range 5 * fewEndpoints {
+		m.endpoints.chosen(fmt.Sprintf("10.1.%d.%d:80", i/250, i%250))
+	}
+	n := 0
+	m.endpoints.totals.Range(func(any, any) bool {
+		n++
+		return true
+	})
+	if n > fewEndpoints || int64(n) != m.endpoints.size.Load() {
+		t.Errorf("%d endpoints are kept (%d counted), want at most %d", n, m.endpoints.size.Load(), fewEndpoints)
+	}
+	if chosen := m.endpoints.of(stays).chosen.Load(); chosen != 1 {
+		t.Errorf("the one that is there was chosen %d times, want once", chosen)
+	}
+	// Of many that are there none is forgotten.
+	for i := range 2 * fewEndpoints {
+		address := fmt.Sprintf("10.2.%d.%d:80", i/250, i%250)
+		router.Loads().Counter(address)
+		m.endpoints.chosen(address)
+	}
+	if size, many := m.endpoints.size.Load(), m.endpoints.many.Load(); size < 2*fewEndpoints || size > many || many > 5*fewEndpoints {
+		t.Errorf("%d endpoints are kept, and %d looked through", size, many)
+	}
+}
+
 // Every decision is counted once, under its strategy and reason.
 func TestDecisionsByReason(t *testing.T) {
 	router := newRouter(t, route.PrefixAware, 2)

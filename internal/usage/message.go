@@ -91,10 +91,10 @@ func (c *counts) result() Result {
 	case c.CacheRead != nil || c.CacheCreation != nil:
 		read, total := *or(c.CacheRead), *c.InputTokens
 		for _, more := range []int64{read, *or(c.CacheCreation)} {
-			if total < 0 || more < 0 || more > maxTokens || total > maxTokens {
+			if total < 0 || more < 0 {
 				return Result{}
 			}
-			total += more
+			total += more // negative if it overflows
 		}
 		return of(&total, &read)
 	default:

@@ -31,10 +31,14 @@ type following struct {
 	options Options
 }
 
-// hurried are times at which a test does not wait long.
+// hurried are times at which a test does not wait long. What is to answer has long enough
+// for a busy machine.
 func hurried() times {
-	return times{watch: time.Second, grace: time.Second, ping: 10 * time.Second, retry: time.Millisecond, retryMost: 20 * time.Millisecond}
+	return times{watch: time.Second, grace: 10 * time.Second, ping: 10 * time.Second, retry: time.Millisecond, retryMost: 20 * time.Millisecond}
 }
+
+// silence is the grace of tests that wait until it is over.
+const silence = 2 * time.Second
 
 // prepare starts a server with two slices, and does not follow it yet.
 func prepare(t *testing.T) *following {
@@ -50,11 +54,10 @@ func prepare(t *testing.T) *following {
 	return f
 }
 
+// writeToken replaces the token at one stroke, as the kubelet does: nobody reads half.
 func (f *following) writeToken(text string) {
 	f.t.Helper()
-	if err := os.WriteFile(f.token, []byte(text), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	authority.Replace(f.t, f.token, []byte(text))
 }
 
 // run follows until the test ends.
@@ -222,12 +225,18 @@ func TestRefused(t *testing.T) {
 			os.Rename(f.CAFile, f.CAFile+".away")
 			authority.Replace(t, f.CAFile, authority.New(t, "other").PEM())
 		}, func(f *following) { os.Rename(f.CAFile+".away", f.CAFile) }},
-		{"silence", "no answer in 1s", func(f *following) { f.Silence(true) }, func(f *following) { f.Silence(false) }},
+		{"silence", "no answer in 2s", func(f *following) { f.Silence(true) }, func(f *following) { f.Silence(false) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := prepare(t)
-			f.run(hurried())
+			w := hurried()
+			w.watch = time.Hour // so that nothing is read while the fault is made
+			if tc.name == "silence" {
+				w.grace = silence
+			}
+			f.run(w)
 			f.want(all, "")
+			f.eventually("a watch", func() bool { return f.Watches() == 1 })
 			tc.fault(f)
 			f.Cut()
 			u := f.nextWith(tc.want)
@@ -273,12 +282,14 @@ func (f *following) nextWith(failure string) discovery.Update {
 // A connection on which nothing comes any more, although it is open.
 func TestSilentWatch(t *testing.T) {
 	f := prepare(t)
-	f.run(hurried())
+	w := hurried()
+	w.grace = silence
+	f.run(w)
 	f.want(all, "")
 	f.eventually("a watch", func() bool { return f.Watches() == 1 })
 	f.Silence(true)
 	f.Put("b", kubeapi.Endpoint{Address: "10.0.0.4:8000"})
-	f.nextWith("no answer in 1s") // of the next request: the server ends the watch itself
+	f.nextWith("no answer in 2s") // of the next request: the server ends the watch itself
 	f.Silence(false)
 	for range 10 { // a busy machine may be silent once more
 		if u := f.next(); u.Err == nil {
