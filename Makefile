@@ -14,6 +14,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/warmpath
 GOFUMPT := .tools/gofumpt-$(GOFUMPT_VERSION)
 STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
 KAPI := .tools/kapi-$(KUBERNETES_VERSION)
+JAEGER := .tools/jaeger-$(JAEGER_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
 GREMLINS := .tools/gremlins-$(GREMLINS_VERSION)
 PROTOC_GEN_GO := .tools/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
@@ -91,11 +92,16 @@ test-kubernetes: $(KAPI) ## Test membership against a real API server; building 
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" KAPI="$(CURDIR)/$(KAPI)" go test $(RACE) -v -timeout 15m -tags kubernetes \
 	  -exec '$(CURDIR)/tools/with-addresses' -run '$(if $(filter .,$(RUN)),TestKubernetes,$(RUN))' ./cmd/warmpath
 
+.PHONY: test-jaeger
+test-jaeger: $(JAEGER) ## Test traces in a real Jaeger; building that takes ten minutes, once (RUN=)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" JAEGER="$(CURDIR)/$(JAEGER)" go test $(RACE) -v -timeout 15m -tags jaeger \
+	  -run '$(if $(filter .,$(RUN)),TestJaeger,$(RUN))' ./cmd/warmpath
+
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
-	go vet -tags kubernetes ./cmd/warmpath
+	go vet -tags kubernetes,jaeger ./cmd/warmpath
 	cd test/browser && go vet . && go mod tidy -diff
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
@@ -200,6 +206,12 @@ kapi: $(KAPI) ## Build the API server of test-kubernetes into the cache
 
 $(KAPI): $(wildcard test/kapi/*)
 	@tools/install-kapi '$(KUBERNETES_VERSION)' '$(CACHE)'
+
+.PHONY: jaeger
+jaeger: $(JAEGER) ## Build the Jaeger of test-jaeger into the cache
+
+$(JAEGER): test/jaeger/go.mod test/jaeger/go.sum
+	@tools/install-jaeger '$(JAEGER_VERSION)' '$(CACHE)'
 
 $(GOFUMPT):
 	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'

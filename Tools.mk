@@ -8,6 +8,9 @@ GREMLINS_VERSION := v0.6.0
 # test/kapi has this version in its go.mod, and etcd's.
 KUBERNETES_VERSION := v1.37.2
 
+# test/jaeger has this version in its go.mod. It is Jaeger v2, cmd/jaeger, as the Go module counts.
+JAEGER_VERSION := v1.76.0
+
 # Writes the Go code of the messages in proto; of the module's protobuf.
 PROTOC_GEN_GO_VERSION := v1.36.12
 

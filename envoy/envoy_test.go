@@ -123,3 +123,28 @@ func TestBootstrapRefusesAddresses(t *testing.T) {
 		}
 	}
 }
+
+func TestWithTracingRefuses(t *testing.T) {
+	shipped, err := envoy.Bootstrap(envoy.Addresses{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	traced, err := envoy.WithTracing(shipped, "127.0.0.1:4317")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		config    []byte
+		collector string
+		want      string
+	}{
+		"no port":          {shipped, "otel", `"otel": want host:port`},
+		"a socket":         {shipped, "unix:/run/otel.sock", "unix:/run/otel.sock"},
+		"traced already":   {traced, "127.0.0.1:4317", "0 commented tracing blocks"},
+		"not what we ship": {[]byte("static_resources:\n"), "127.0.0.1:4317", "0 lists of clusters"},
+	} {
+		if _, err := envoy.WithTracing(tt.config, tt.collector); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %q in it", name, err, tt.want)
+		}
+	}
+}

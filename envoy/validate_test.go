@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -38,6 +37,14 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	traced, err := envoy.WithTracing(bootstrap, "otel.example:4317")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := envoy.WithTracing(secured, "[::1]:4317")
+	if err != nil {
+		t.Fatal(err)
+	}
 	caSecret, certSecret, err := tls.Secrets()
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +58,9 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 		{name: "bootstrap with other addresses", config: string(moved)},
 		{name: "bootstrap with Unix sockets", config: string(pipes)},
 		{name: "bootstrap with TLS", config: string(secured)},
-		{name: "bootstrap with tracing", config: uncommentTracing(t, string(bootstrap))},
+		{name: "bootstrap with tracing", config: string(traced)},
+		{name: "bootstrap with TLS and tracing", config: string(both)},
+		{name: "the example with tracing", config: read(t, "../examples/tracing/envoy.yaml")},
 		{name: "bootstrap with an access log", config: read(t, "../examples/access-log/envoy.yaml")},
 		{name: "cluster", config: withPool(string(bootstrap), string(envoy.Cluster()))},
 		{name: "cluster with the advice of its comment", config: withPool(string(bootstrap), uncommentAdvice(t, string(envoy.Cluster())))},
@@ -100,27 +109,8 @@ func withPool(bootstrap, cluster string) string {
 	return bootstrap + "\n  - " + strings.Join(lines, "\n    ") + "\n"
 }
 
-// uncommentTracing does what the comment of bootstrap.yaml tells the user to do.
-func uncommentTracing(t *testing.T, bootstrap string) string {
-	t.Helper()
-	before, rest, ok := strings.Cut(bootstrap, "          # tracing:\n")
-	block, after, end := strings.Cut(rest, "\n\n")
-	if !ok || !end {
-		t.Fatal("bootstrap.yaml has no commented tracing block")
-	}
-	block = regexp.MustCompile(`(?m)^          # `).ReplaceAllString(block, "          ")
-	collector := strings.Replace(`
-  - name: otlp
-    type: STRICT_DNS
-    connect_timeout: 1s
-    load_assignment:
-      cluster_name: otlp
-      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 4317}}}}]}]
-`, "\n", "", 1)
-	return before + "          tracing:\n" + block + "\n\n" + after + collector
-}
-
-// uncommentAdvice does the same with the indented block that ends cluster.yaml.
+// uncommentAdvice does what the indented block that ends cluster.yaml tells the user
+// to do.
 func uncommentAdvice(t *testing.T, cluster string) string {
 	t.Helper()
 	before, block, ok := strings.Cut(cluster, "#   typed_extension_protocol_options:\n")

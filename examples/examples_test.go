@@ -24,6 +24,7 @@ var stories = map[string]envoy.Addresses{
 	"quickstart": {},
 	"compose":    {Listener: "0.0.0.0:10000", ExtProc: "warmpath:9002", XDS: "warmpath:9003"},
 	"tls":        {},
+	"tracing":    {},
 }
 
 // logged is where the access log of its example has its place.
@@ -57,13 +58,26 @@ var tlsStory = envoy.TLS{
 func shipped(t *testing.T, folder string) string {
 	t.Helper()
 	file, err := envoy.Bootstrap(stories[folder])
-	if err == nil && folder == "tls" {
+	switch {
+	case err == nil && folder == "tls":
 		file, err = envoy.WithTLS(file, tlsStory)
+	case err == nil && folder == "tracing":
+		file, err = envoy.WithTracing(file, collector(t))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(file)
+}
+
+// collector is where the tracing story has its Jaeger, as warmpath knows it.
+func collector(t *testing.T) string {
+	t.Helper()
+	c, err := config.Load("tracing/warmpath.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Tracing.OTLPEndpoint
 }
 
 // The Envoy files of the stories are the shipped one, addresses apart.

@@ -49,7 +49,9 @@ type Record struct {
 	Path      string `json:"path"`
 	Proto     string `json:"proto"`
 	RequestID string `json:"request_id"`
-	Body      Body   `json:"body"`
+	// Traceparent is the W3C trace context that the request came with.
+	Traceparent string `json:"traceparent,omitempty"`
+	Body        Body   `json:"body"`
 	// ContentLength is the value of the header, -1 when there was none.
 	ContentLength    int64    `json:"content_length"`
 	TransferEncoding []string `json:"transfer_encoding,omitempty"`
@@ -162,6 +164,7 @@ func newRecord(r *http.Request, began time.Time, body []byte, bodyErr error) *Re
 	rec := &Record{
 		Began:  began,
 		Method: r.Method, Path: r.URL.Path, Proto: r.Proto, RequestID: r.Header.Get("x-request-id"),
+		Traceparent:   r.Header.Get("traceparent"),
 		Body:          Body{SHA256: hex.EncodeToString(sum[:]), Length: int64(len(body))},
 		ContentLength: r.ContentLength, TransferEncoding: r.TransferEncoding,
 		HeaderNames: headerNames(r.Header),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 
+	"github.com/warmpath/warmpath/envoy"
 	"github.com/warmpath/warmpath/internal/stack"
 	"github.com/warmpath/warmpath/internal/telemetry"
 	"github.com/warmpath/warmpath/internal/testenv"
@@ -140,44 +142,15 @@ func printValue(v *commonv1.AnyValue) string {
 	return v.GetStringValue()
 }
 
-// commentedTracing is the block of the shipped configuration that users
-// uncomment to have Envoy trace.
-var commentedTracing = regexp.MustCompile(`(?m)^ *# tracing:\n(?: *# .*\n)+`)
-
-var commentSign = regexp.MustCompile(`(?m)^( *)# `)
-
-// withTracing uncomments it, adds the cluster that it names, and has Envoy send
-// each span at once.
-func withTracing(t *testing.T, collector string) func([]byte) ([]byte, error) {
-	host, port, err := net.SplitHostPort(collector)
-	if err != nil {
-		t.Fatal(err)
-	}
-	addCluster := testenv.Replace(t, "  clusters:\n", fmt.Sprintf(`  clusters:
-  - name: otlp
-    type: STATIC
-    typed_extension_protocol_options:
-      envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
-        "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
-        explicit_http_config: {http2_protocol_options: {}}
-    load_assignment:
-      cluster_name: otlp
-      endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: %s, port_value: %s}}}}]}]
-`, host, port))
+// withTracing has Envoy trace as examples/tracing does, and send each span at once.
+func withTracing(collector string) func([]byte) ([]byte, error) {
 	return func(config []byte) ([]byte, error) {
-		if n := len(commentedTracing.FindAll(config, -1)); n != 1 {
-			return nil, fmt.Errorf("the shipped configuration has %d commented tracing blocks, want 1", n)
-		}
-		config = commentedTracing.ReplaceAllFunc(config, func(block []byte) []byte {
-			return commentSign.ReplaceAll(block, []byte("$1"))
-		})
-		config = append(config, `
+		return envoy.WithTracing(append(config, `
 layered_runtime:
   layers:
   - name: static
     static_layer: {tracing: {opentelemetry: {min_flush_spans: 1, flush_interval_ms: 100}}}
-`...)
-		return addCluster(config)
+`...), collector)
 	}
 }
 
@@ -187,16 +160,17 @@ func traceparent(trace byte, flags string) (header, traceID, spanID string) {
 	return "00-" + traceID + "-" + spanID + "-" + flags, traceID, spanID
 }
 
-// startTraced starts a stack that exports to a collector at once.
-func startTraced(t *testing.T, envoyTraces bool) (*stack.Stack, *collector) {
+// startTraced starts a stack that exports to a collector at once. Without bootstrap
+// Envoy does not trace.
+func startTraced(t *testing.T, bootstrap func(collector string) func([]byte) ([]byte, error)) (*stack.Stack, *collector) {
 	t.Helper()
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20") // milliseconds; warmpath inherits it
 	c := startCollector(t)
 	config := prefixAware(7)
-	config.OTLPEndpoint = c.address
+	config.OTLPEndpoint, config.Extra = c.address, noHealth
 	options := stack.Options{Replica: fast, Replicas: 3, Config: config}
-	if envoyTraces {
-		options.Bootstrap = withTracing(t, c.address)
+	if bootstrap != nil {
+		options.Bootstrap = bootstrap(c.address)
 	}
 	return testenv.Start(t, options), c
 }
@@ -213,7 +187,7 @@ func mustServe(t *testing.T, s *stack.Stack, body []byte, headers ...string) str
 // The decision stands under Envoy's own span of the call to warmpath, which
 // stands in the client's trace if there is one; and it says what was decided.
 func TestDecisionInEnvoysTrace(t *testing.T) {
-	s, c := startTraced(t, true)
+	s, c := startTraced(t, withTracing)
 	body := chat(strings.Repeat("You are traced. ", 100), "q", false)
 
 	header, traceID, spanID := traceparent(0xa1, "01")
@@ -230,7 +204,16 @@ func TestDecisionInEnvoysTrace(t *testing.T) {
 	if got := hex.EncodeToString(ingress.GetParentSpanId()); got != spanID {
 		t.Errorf("Envoy's span stands under %s, the client's is %s", got, spanID)
 	}
+	upstream := c.await(t, s, "Envoy's span of the endpoint", func(s *tracev1.Span) bool {
+		return bytes.Equal(s.GetParentSpanId(), ingress.GetSpanId()) && attribute(s, "upstream_cluster") == envoy.PoolCluster
+	})
+	if got := attribute(upstream, "upstream_address"); got != address {
+		t.Errorf("Envoy's span names the endpoint %q, want %q", got, address)
+	}
 	homes := homesOf(t, s, "/v1/chat/completions", body)
+	if got := attribute(ingress, "warmpath.choices"); got != strings.Join(homes, ",") {
+		t.Errorf("Envoy's span has the choices %q, want %q", got, homes)
+	}
 	for key, want := range map[string]string{
 		"warmpath.strategy": "PREFIX_AWARE", "warmpath.reason": "home", "warmpath.api": "chat",
 		"warmpath.chosen": address, "warmpath.homes": strings.Join(homes, ","), "warmpath.rank": "0",
@@ -254,9 +237,84 @@ func TestDecisionInEnvoysTrace(t *testing.T) {
 	unsampledIsNotExported(t, s, c, body)
 }
 
+// Each endpoint that Envoy tries has a span under that of the request, and what one
+// found says so.
+func TestRetryInEnvoysTrace(t *testing.T) {
+	s, c := startTraced(t, withTracing)
+	body := chat(strings.Repeat("You are traced. ", 100), "q", false)
+	homes := homesOf(t, s, "/v1/chat/completions", body)
+	if err := s.Replicas.Stop(homes[0]); err != nil {
+		t.Fatal(err)
+	}
+	header, traceID, _ := traceparent(0xa2, "01")
+	mustServe(t, s, body, "traceparent", header, "x-request-id", "retried")
+	span := c.await(t, s, "the decision", decision("retried"))
+	if got := attribute(span, "warmpath.chosen"); got != homes[0] {
+		t.Fatalf("chosen is %s, want the home %s", got, homes[0])
+	}
+	for flag, home := range map[string]string{"UF": homes[0], "-": homes[1]} {
+		c.await(t, s, "the span of "+home+" with the flag "+flag, func(s *tracev1.Span) bool {
+			return inTrace(traceID)(s) && s.GetKind() == tracev1.Span_SPAN_KIND_CLIENT &&
+				attribute(s, "upstream_address") == home && attribute(s, "response_flags") == flag
+		})
+	}
+}
+
+// Of the requests without a client's trace Envoy samples the share that its sampler
+// names, and warmpath has a span for just these; a client's own choice holds.
+func TestShareOfTraces(t *testing.T) {
+	quarter := func(collector string) func([]byte) ([]byte, error) {
+		return testenv.InOrder(withTracing(collector),
+			testenv.Replace(t, "sampling_percentage: {numerator: 100, denominator: HUNDRED}", "sampling_percentage: {numerator: 25, denominator: HUNDRED}"))
+	}
+	s, c := startTraced(t, quarter)
+	body := chat(strings.Repeat("You are traced. ", 100), "q", false)
+	const n = 200
+	for i := range n {
+		mustServe(t, s, body, "x-request-id", fmt.Sprint("share ", i))
+	}
+	unsampledIsNotExported(t, s, c, body)
+	ingress, decided := make(map[string]bool), make(map[string]bool)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, span := range c.spans {
+		id := hex.EncodeToString(span.GetTraceId())
+		switch {
+		case span.GetName() == telemetry.SpanName:
+			decided[id] = true
+		case span.GetKind() == tracev1.Span_SPAN_KIND_SERVER:
+			ingress[id] = true
+		}
+	}
+	// 25 % of 200 is 50 with a deviation of 6; one more is the client's.
+	if got := len(ingress); got < 15 || got > 95 || !maps.Equal(ingress, decided) {
+		t.Errorf("of %d requests Envoy traced %d and warmpath %d, want the same, about 50", n, got, len(decided))
+	}
+}
+
+// With emit_client_span: false Envoy tells warmpath that a sampled trace is not, which
+// is why the shipped configuration warns of it: the request is served, its decision
+// is not in the trace.
+func TestNoDecisionWithoutEnvoysClientSpan(t *testing.T) {
+	without := func(collector string) func([]byte) ([]byte, error) {
+		const at = "              grpc_service: {envoy_grpc: {cluster_name: warmpath_ext_proc}}\n"
+		return testenv.InOrder(withTracing(collector), testenv.Replace(t, at, at+"              emit_client_span: false\n"))
+	}
+	s, c := startTraced(t, without)
+	body := chat(strings.Repeat("You are traced. ", 100), "q", false)
+	for i := range 3 {
+		header, traceID, _ := traceparent(byte(0xe0+i), "01")
+		mustServe(t, s, body, "traceparent", header)
+		c.await(t, s, "Envoy's span", inTrace(traceID))
+	}
+	if span := c.find(func(s *tracev1.Span) bool { return s.GetName() == telemetry.SpanName }); span != nil {
+		t.Errorf("trace %x has a decision: Envoy has learned it, the warning is out of date", span.GetTraceId())
+	}
+}
+
 // Where Envoy does not trace, the decision stands under the client's span.
 func TestDecisionInClientsTrace(t *testing.T) {
-	s, c := startTraced(t, false)
+	s, c := startTraced(t, nil)
 	body := chat(strings.Repeat("You are traced. ", 100), "q", false)
 
 	header, traceID, spanID := traceparent(0xb2, "01")

@@ -21,8 +21,16 @@ type spans struct{ tracer trace.Tracer }
 
 // decided records the decision as a span from the request's headers to the
 // choice. It does not last until the response ends: Envoy has a span for that.
+//
+// A caller that is not sampled is followed before a span is made, as the sampler
+// would follow it: most requests are such, and a span that nobody gets costs as
+// much again as reading the caller's context.
 func (s spans) decided(r *extproc.Record) {
-	_, span := s.tracer.Start(parent(r), SpanName, trace.WithTimestamp(r.Began))
+	ctx := parent(r)
+	if caller := trace.SpanContextFromContext(ctx); caller.IsValid() && !caller.IsSampled() {
+		return
+	}
+	_, span := s.tracer.Start(ctx, SpanName, trace.WithTimestamp(r.Began))
 	if span.IsRecording() {
 		span.SetAttributes(attributes(r)...)
 	}
@@ -31,7 +39,10 @@ func (s spans) decided(r *extproc.Record) {
 
 // parent finds the span that the decision belongs under. Envoy's own span
 // context is in the metadata of the gRPC stream; the request's header carries
-// the client's, which is all there is when Envoy does not trace.
+// the client's, which is all there is when Envoy does not trace. Where the two
+// disagree on sampling Envoy is followed: its random_sampling may have overruled
+// the client. With emit_client_span: false Envoy calls a sampled trace unsampled
+// in the metadata, which looks just the same; the decision's span is lost then.
 func parent(r *extproc.Record) context.Context {
 	var w3c propagation.TraceContext
 	ctx := w3c.Extract(r.Context, streamCarrier{r.Context})
@@ -76,6 +87,7 @@ func attributes(r *extproc.Record) []attribute.KeyValue {
 		attribute.Int("warmpath.config_generation", r.Generation),
 		attribute.Bool("warmpath.tenant", r.HasTenant),
 		attribute.Int64("warmpath.body_bytes", r.BodyBytes),
+		attribute.Int("warmpath.prompt_chars", r.PromptChars),
 	}
 	if d.Keyed {
 		list = append(list,
@@ -86,8 +98,10 @@ func attributes(r *extproc.Record) []attribute.KeyValue {
 		list = append(list,
 			attribute.Int("warmpath.depth_chars", d.Depth),
 			attribute.Float64("warmpath.share", d.Share),
-			attribute.Int("warmpath.home_count", d.HomeCount),
-			attribute.Int("warmpath.warm_chars", d.Warm))
+			attribute.Int("warmpath.home_count", d.HomeCount))
+	}
+	if d.WarmKnown() {
+		list = append(list, attribute.Int("warmpath.warm_chars", d.Warm))
 	}
 	if d.AdapterSet > 0 {
 		list = append(list, attribute.Int("warmpath.adapter_set", d.AdapterSet))

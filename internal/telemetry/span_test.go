@@ -3,10 +3,13 @@ package telemetry
 import (
 	"context"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/grpc/metadata"
@@ -93,6 +96,47 @@ func TestSpanParent(t *testing.T) {
 	}
 }
 
+// Of the requests that come without a trace the share is traced that is asked for,
+// and those that come with one count neither for nor against it.
+func TestShareOfRoots(t *testing.T) {
+	observer, exporter := traced(t, 0.25)
+	r, _ := record(t, newRouter(t, route.PrefixAware, 2), 42)
+	followed, unsampled := *r, *r
+	followed.TraceParent, unsampled.TraceParent = clientTrace+"01", clientTrace+"00"
+	const n = 2000
+	for range n {
+		observer.Decided(r)
+		observer.Decided(&unsampled)
+	}
+	// 25 % of 2,000 is 500 with a deviation of 19.
+	if got := len(exporter.GetSpans()); got < 380 || got > 620 {
+		t.Errorf("%d of %d requests without a trace are traced, want about 500", got, n)
+	}
+	exporter.Reset()
+	for range 100 {
+		observer.Decided(&followed)
+	}
+	if got := len(exporter.GetSpans()); got != 100 {
+		t.Errorf("%d of 100 sampled requests are traced", got)
+	}
+}
+
+// A request that is not sampled costs a look at the caller's context: no span, and
+// none of the attributes.
+func TestUnsampledAllocations(t *testing.T) {
+	observer, exporter := traced(t, 1)
+	r, _ := record(t, newRouter(t, route.PrefixAware, 7), 42)
+	r.Context = metadata.NewIncomingContext(r.Context, metadata.Pairs("traceparent", envoyTrace+"00"))
+	r.TraceParent = clientTrace + "00"
+	got := testing.AllocsPerRun(1000, func() { observer.spans.decided(r) })
+	if got > 4 {
+		t.Errorf("%v allocations, want at most 4", got)
+	}
+	if n := len(exporter.GetSpans()); n != 0 {
+		t.Errorf("%d spans of unsampled requests", n)
+	}
+}
+
 // TestSpanGolden pins names and values of the attributes: dashboards and saved
 // searches depend on them. Rewrite with -rewrite.
 func TestSpanGolden(t *testing.T) {
@@ -140,5 +184,34 @@ func BenchmarkSpan(b *testing.B) {
 				o.Decided(r)
 			}
 		})
+	}
+}
+
+// docs/TRACING.md has a row for every attribute and no other.
+func TestAttributesAreDocumented(t *testing.T) {
+	r, _ := record(t, newRouter(t, route.PrefixAware, 3), 42)
+	r.PolicyOrigin, r.Pool, r.Model, r.Adapter, r.RequestID = "route_metadata", "small", "m", "a", "id"
+	r.Problems = []extproc.Problem{extproc.BodyCut}
+	r.Decision.HomeCount, r.Decision.AdapterSet = 1, 1
+	page, err := os.ReadFile("../../docs/TRACING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := make(map[string]string)
+	for _, m := range regexp.MustCompile("(?m)^\\| `(warmpath\\.[\\w.]+)` \\| (\\w+) \\|").FindAllStringSubmatch(string(page), -1) {
+		documented[m[1]] = m[2]
+	}
+	types := map[attribute.Type]string{
+		attribute.STRING: "string", attribute.STRINGSLICE: "strings", attribute.INT64: "int", attribute.FLOAT64: "float", attribute.BOOL: "bool",
+	}
+	for _, a := range attributes(r) {
+		key, want := string(a.Key), types[a.Value.Type()]
+		if got := documented[key]; got != want {
+			t.Errorf("docs/TRACING.md has %s as %q, want %q", key, got, want)
+		}
+		delete(documented, key)
+	}
+	if len(documented) != 0 {
+		t.Errorf("docs/TRACING.md has what no span has: %v", documented)
 	}
 }
