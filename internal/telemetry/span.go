@@ -2,10 +2,8 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/metadata"
@@ -66,63 +64,3 @@ func (streamCarrier) Set(string, string) {}
 
 // Keys implements propagation.TextMapCarrier.
 func (streamCarrier) Keys() []string { return nil }
-
-// attributes describes a decision. All of them are the program's own words,
-// numbers and hashes but for model, adapter and request id, which are cut.
-func attributes(r *extproc.Record) []attribute.KeyValue {
-	d := &r.Decision
-	list := []attribute.KeyValue{
-		attribute.String("warmpath.strategy", d.Strategy.String()),
-		attribute.String("warmpath.reason", d.Reason.String()),
-		attribute.String("warmpath.api", r.API.String()),
-		attribute.String("warmpath.chosen", d.Chosen),
-		attribute.StringSlice("warmpath.homes", d.Homes()),
-		attribute.StringSlice("warmpath.choices", d.Choices()),
-		attribute.Int("warmpath.rank", d.Rank),
-		attribute.Int64("warmpath.load.chosen", d.Load),
-		attribute.Int64("warmpath.load.home", d.HomeLoad),
-		attribute.Int64("warmpath.bound", d.Bound),
-		attribute.Int("warmpath.candidates", d.Candidates),
-		attribute.String("warmpath.membership", fmt.Sprintf("%016x", d.Membership)),
-		attribute.Int("warmpath.config_generation", r.Generation),
-		attribute.Bool("warmpath.tenant", r.HasTenant),
-		attribute.Int64("warmpath.body_bytes", r.BodyBytes),
-		attribute.Int("warmpath.prompt_chars", r.PromptChars),
-	}
-	if d.Keyed {
-		list = append(list,
-			attribute.String("warmpath.key", fmt.Sprintf("%016x", d.Key)),
-			attribute.Int("warmpath.key_chars", r.KeyChars))
-	}
-	if d.HomeCount > 0 {
-		list = append(list,
-			attribute.Int("warmpath.depth_chars", d.Depth),
-			attribute.Float64("warmpath.share", d.Share),
-			attribute.Int("warmpath.home_count", d.HomeCount))
-	}
-	if d.WarmKnown() {
-		list = append(list, attribute.Int("warmpath.warm_chars", d.Warm))
-	}
-	if d.AdapterSet > 0 {
-		list = append(list, attribute.Int("warmpath.adapter_set", d.AdapterSet))
-	}
-	for _, optional := range []struct{ key, value string }{
-		{"warmpath.policy_origin", r.PolicyOrigin},
-		{"warmpath.pool", r.Pool},
-		{"warmpath.model", r.Model},
-		{"warmpath.adapter", r.Adapter},
-		{"warmpath.request_id", r.RequestID},
-	} {
-		if optional.value != "" {
-			list = append(list, attribute.String(optional.key, optional.value))
-		}
-	}
-	if len(r.Problems) > 0 {
-		names := make([]string, len(r.Problems))
-		for i, p := range r.Problems {
-			names[i] = p.String()
-		}
-		list = append(list, attribute.StringSlice("warmpath.problems", names))
-	}
-	return list
-}
