@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"sync"
 	"time"
 
@@ -92,20 +91,12 @@ func (l *Lister) tell(members fleet.Set, rest bool) {
 }
 
 func (l *Lister) adapters(ctx context.Context, address string) (fleet.Names, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+Path, http.NoBody)
+	answer, err := l.rounds.get(ctx, address, Path, "warmpath-models")
 	if err != nil {
 		return "", err
 	}
-	request.Header.Set("User-Agent", "warmpath-models")
-	response, err := l.rounds.client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("GET %s: status %d, want 200", Path, response.StatusCode)
-	}
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	defer answer.Close()
+	body, err := io.ReadAll(io.LimitReader(answer, maxAnswer+1))
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("GET %s: %w", Path, err)

@@ -2,6 +2,8 @@ package modelserver
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -55,6 +57,25 @@ func (r *rounds) current() fleet.Set {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.members
+}
+
+// get asks an endpoint for a path, as agent. The caller closes the body of the answer,
+// whose status is 200.
+func (r *rounds) get(ctx context.Context, address, path, agent string) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("User-Agent", agent)
+	response, err := r.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("GET %s: status %d, want 200", path, response.StatusCode)
+	}
+	return response.Body, nil
 }
 
 // run asks until ctx ends, at most concurrency + forFresh members at once. After each change and

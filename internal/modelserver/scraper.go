@@ -2,8 +2,6 @@ package modelserver
 
 import (
 	"context"
-	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
@@ -51,18 +49,10 @@ func (s *Scraper) Run(ctx context.Context) {
 }
 
 func (s *Scraper) ask(ctx context.Context, address string) (Engine, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+MetricsPath, http.NoBody)
+	answer, err := s.rounds.get(ctx, address, MetricsPath, "warmpath-metrics")
 	if err != nil {
 		return Engine{}, err
 	}
-	request.Header.Set("User-Agent", "warmpath-metrics")
-	response, err := s.rounds.client.Do(request)
-	if err != nil {
-		return Engine{}, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return Engine{}, fmt.Errorf("GET %s: status %d, want 200", MetricsPath, response.StatusCode)
-	}
-	return readEngine(response.Body)
+	defer answer.Close()
+	return readEngine(answer)
 }
