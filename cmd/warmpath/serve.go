@@ -179,6 +179,9 @@ func (p *program) newControlPlane() (err error) {
 	if p.config.Listen.XDS == "" {
 		return nil
 	}
+	for _, kind := range xds.Types() {
+		p.metrics.Nacks.WithLabelValues(kind) // or the first one would not be an increase
+	}
 	p.xds = xds.New(xds.Observer{
 		OnConnect: func(node string) {
 			p.metrics.Envoys.Inc()
