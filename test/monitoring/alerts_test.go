@@ -107,6 +107,7 @@ var cases = []struct {
 	{"no room", map[string]string{`warmpath_decisions_total{pool="chat",reason="saturated"}`: "0+100x120"}, []string{"WarmpathSaturated"}},
 	{"a fleet that should have grown", map[string]string{`warmpath_pool_wanted_endpoints{pool="chat"}`: "2.4x120"}, []string{"WarmpathFleetTooSmall"}},
 	{"a fleet that should have grown a while ago", map[string]string{`warmpath_pool_wanted_endpoints{pool="chat"}`: "2.4x116 1.2x3"}, nil},
+	{"a fleet that should have grown for a few minutes", map[string]string{`warmpath_pool_wanted_endpoints{pool="chat"}`: "1.2x114 2.4x5"}, nil},
 	{"a prefix with one home", map[string]string{
 		`warmpath_hot_prefix_ratio{pool="chat",prefix="1f"}`: "0.9x120", `warmpath_hot_prefix_homes{pool="chat",prefix="1f"}`: "1x120",
 	}, []string{"WarmpathHotPrefix"}},
