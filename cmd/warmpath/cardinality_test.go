@@ -64,6 +64,7 @@ func request(tenant, model string, i int) []*extprocv3.ProcessingRequest {
 // 10,000 tenants and 1,000 models that clients make up, adapters among them, add no
 // series but those of the hottest prefixes, of which each pool has ten at most.
 func TestSeriesDoNotGrowWithTenantsAndModels(t *testing.T) {
+	t.Parallel()
 	p := startWith(t, t.TempDir(), manyNames)
 	p.settled(t)
 	const hotSeries = 2 * 2 * 10 // a share and homes, two pools, ten prefixes

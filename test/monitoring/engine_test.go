@@ -6,6 +6,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql"
@@ -94,7 +95,7 @@ func (s stored) firing(t *testing.T, r *rulefmt.Rule) (list []alert) {
 		}
 		active := make(map[uint64]int)
 		for _, sample := range vector {
-			lset := labels.NewBuilder(sample.Metric).Del(labels.MetricName).Labels()
+			lset := labels.NewBuilder(sample.Metric).Del(model.MetricNameLabel).Labels()
 			key := lset.Hash()
 			active[key] = now
 			if began, was := since[key]; was {

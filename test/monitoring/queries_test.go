@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -109,7 +109,7 @@ func (c *checker) selector(s *parser.VectorSelector, path []parser.Node) (found 
 	c.used[s.Name] = true
 	for _, match := range s.LabelMatchers {
 		switch {
-		case match.Name == labels.MetricName:
+		case match.Name == model.MetricNameLabel:
 		case !m.labels[match.Name]:
 			found = append(found, fmt.Sprintf("%s has no label %s", s.Name, match.Name))
 		case match.Name != "pool" && match.Name != "instance" && match.Name != "job" && match.Name != "le":
