@@ -79,6 +79,9 @@ func (t Total) HitRate() (rate float64, ok bool) {
 // Overflow is the share of the decisions that went elsewhere than they belong, because
 // of the load.
 func (t Total) Overflow() float64 {
+	if len(t.ByReason) == 0 {
+		return 0
+	}
 	return float64(t.ByReason[route.Overflow]+t.ByReason[route.Relief]+t.ByReason[route.Saturated]) / float64(max(t.Decisions(), 1))
 }
 
@@ -102,17 +105,61 @@ type ShadowReport struct {
 // SplitReport compares the arms of a split.
 type SplitReport struct{ Main, Split Total }
 
+func (t *totals) shadowReport() ShadowReport {
+	return ShadowReport{Real: t.real.total(), Shadow: t.shadow.total(), Moved: t.moved.Load()}
+}
+
+func (t *totals) splitReport() SplitReport {
+	return SplitReport{Main: t.arms[MainArm].total(), Split: t.arms[SplitArm].total()}
+}
+
 // Report returns what has come of the trials since the start: nil for what was never
 // tried.
 func (t *Trials) Report() (shadow *ShadowReport, split *SplitReport) {
 	if t.totals.shadowed.Load() {
-		shadow = &ShadowReport{Real: t.totals.real.total(), Shadow: t.totals.shadow.total(), Moved: t.totals.moved.Load()}
+		shadow = new(t.totals.shadowReport())
 		if current := t.Current(); current != nil && current.Shadow != nil {
 			shadow.Outstanding = current.Shadow.Outstanding()
 		}
 	}
 	if t.totals.split.Load() {
-		split = &SplitReport{Main: t.totals.arms[MainArm].total(), Split: t.totals.arms[SplitArm].total()}
+		split = new(t.totals.splitReport())
 	}
 	return shadow, split
+}
+
+// State is what is on trial and what has come of it since it is, with the same policy.
+type State struct {
+	// Shadow and Split are off with a share of 0; then the reports say nothing.
+	Shadow, Split Settings
+	OfShadow      ShadowReport
+	OfSplit       SplitReport
+}
+
+// State returns the state of now.
+func (t *Trials) State() State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := State{Shadow: t.shadow, Split: t.split}
+	shadow, split := t.Report()
+	if shadow != nil {
+		s.OfShadow = ShadowReport{
+			Real: shadow.Real.since(t.before.shadow.Real), Shadow: shadow.Shadow.since(t.before.shadow.Shadow),
+			Moved: shadow.Moved - t.before.shadow.Moved, Outstanding: shadow.Outstanding,
+		}
+	}
+	if split != nil {
+		s.OfSplit = SplitReport{Main: split.Main.since(t.before.split.Main), Split: split.Split.since(t.before.split.Split)}
+	}
+	return s
+}
+
+// since is what has come after another total.
+func (t Total) since(before Total) Total {
+	for i := range before.ByReason {
+		t.ByReason[i] -= before.ByReason[i]
+	}
+	t.Characters, t.Cached = t.Characters-before.Characters, t.Cached-before.Cached
+	t.Busiest, t.Mean = t.Busiest-before.Busiest, t.Mean-before.Mean
+	return t
 }

@@ -33,6 +33,11 @@ type Trials struct {
 
 	mu            sync.Mutex // serialises the changes
 	shadow, split Settings
+	// before is what had come when the policies on trial began to be.
+	before struct {
+		shadow ShadowReport
+		split  SplitReport
+	}
 }
 
 // Current is what is on trial at one moment; nil if nothing is, and otherwise one of the
@@ -61,6 +66,7 @@ func (t *Trials) Set(shadow, split Settings) {
 	if shadow == t.shadow && split == t.split {
 		return
 	}
+	t.begin(shadow, split)
 	t.shadow, t.split = shadow, split
 	old, next := t.current.Load(), new(Current)
 	if old == nil {
@@ -73,6 +79,16 @@ func (t *Trials) Set(shadow, split Settings) {
 	}
 	t.current.Store(next)
 	t.leave(old, next)
+}
+
+// begin notes what has come so far if another policy is to be tried. t.mu is held.
+func (t *Trials) begin(shadow, split Settings) {
+	if shadow.Policy != t.shadow.Policy || t.shadow.Share == 0 {
+		t.before.shadow = t.totals.shadowReport()
+	}
+	if split.Policy != t.split.Policy || t.split.Share == 0 {
+		t.before.split = t.totals.splitReport()
+	}
 }
 
 // leave lets the worlds go that are not in use any more.
