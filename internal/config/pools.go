@@ -20,9 +20,9 @@ type Pool struct {
 	Shadow     Trial      `yaml:"shadow,flow"`
 	Split      Trial      `yaml:"split,flow"`
 	Membership Membership `yaml:"membership"`
-	Health        Health        `yaml:"health"`
-	Cluster       Cluster       `yaml:"cluster"`
-	Adapters      Adapters      `yaml:"adapters"`
+	Health     Health     `yaml:"health"`
+	Cluster    Cluster    `yaml:"cluster"`
+	Adapters   Adapters   `yaml:"adapters"`
 }
 
 // Adapters says how requests for LoRA adapters are routed.

@@ -24,8 +24,8 @@ func (m *Metrics) registerInspections() {
 		m.inspected = append(m.inspected, results.WithLabelValues(r.String()))
 	}
 	first := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "warmpath_time_to_first_token_seconds",
-		Help: "Time from a request's headers to the first piece of text of its response, of the streams that were inspected, by what was expected of the cache.",
+		Name:    "warmpath_time_to_first_token_seconds",
+		Help:    "Time from a request's headers to the first piece of text of its response, of the streams that were inspected, by what was expected of the cache.",
 		Buckets: firstTokenBuckets(),
 	}, []string{"cache"})
 	m.registry.MustRegister(first)

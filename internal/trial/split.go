@@ -14,7 +14,9 @@ const (
 )
 
 // String returns the name that spans and metrics use; it is empty for NoArm.
-func (a Arm) String() string { return [...]string{NoArm: "", MainArm: "main", SplitArm: "split"}[min(a, SplitArm)] }
+func (a Arm) String() string {
+	return [...]string{NoArm: "", MainArm: "main", SplitArm: "split"}[min(a, SplitArm)]
+}
 
 // Split is a policy that really decides for a share of the conversations. Both arms
 // count on the same endpoints: a bound is the endpoint's.

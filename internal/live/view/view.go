@@ -168,12 +168,12 @@ type Decision struct {
 	Strategy string   `json:"strategy"`
 	Reason   string   `json:"reason"`
 	Chosen   string   `json:"chosen"`
-	Homes     []string  `json:"homes,omitempty"`
-	Rank      int       `json:"rank"` // -1 if it was not chosen by an order
-	Load      int64     `json:"load"`
-	Bound     int64     `json:"bound"`
-	Key       string    `json:"key,omitempty"`
-	Depth     int       `json:"depth"`
+	Homes    []string `json:"homes,omitempty"`
+	Rank     int      `json:"rank"` // -1 if it was not chosen by an order
+	Load     int64    `json:"load"`
+	Bound    int64    `json:"bound"`
+	Key      string   `json:"key,omitempty"`
+	Depth    int      `json:"depth"`
 	// Cached characters, of Characters, were expected in the cache; -1 if nobody knows.
 	Cached     int `json:"cached"`
 	Characters int `json:"characters"`
