@@ -98,7 +98,8 @@ func (s *stream) awaitText(r *prefix.Result, length int, complete bool, parts []
 		return
 	}
 	w := s.tried.waiting
-	w.parts, w.complete, w.length = parts, complete, length
+	w.parts = slices.Clone(parts) // or the usual request, without trials, would keep its list on the heap
+	w.complete, w.length = complete, length
 	if r != nil {
 		w.result = *r
 		w.result.Levels = slices.Clone(r.Levels) // the scanner's
