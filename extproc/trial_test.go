@@ -262,3 +262,47 @@ func TestTrialsChangeWhileRequestsRun(t *testing.T) {
 		t.Errorf("%d and %d decisions, want 9 of each", shadow.Real.Decisions(), split.Split.Decisions())
 	}
 }
+
+// A prompt that is decided without its text is as long as its body says, however little of
+// it told the arm.
+func TestLengthOfAPromptThatIsNotRead(t *testing.T) {
+	observer := new(recorder)
+	server, _ := trying(t, prefixAware(), 3, trial.Settings{}, onTrial(1, route.Policy{PrefixLength: route.AutoPrefixLength}), observer)
+	play(t, server, chat(t, strings.Repeat("x", 3000))...)
+	if r := observer.records[0]; r.PromptChars < 3000 || r.KeyChars != 1024 || r.Decision.Reason != route.ByRandom {
+		t.Errorf("%d characters, %d of them read, %+v", r.PromptChars, r.KeyChars, r.Decision)
+	}
+}
+
+// BenchmarkTried is what policies on trial cost a request, without gRPC around it. The
+// pool's own policy reads 1,024 characters.
+func BenchmarkTried(b *testing.B) {
+	auto := route.Policy{Strategy: route.PrefixAware, PrefixLength: route.AutoPrefixLength}
+	for _, c := range []struct {
+		name          string
+		shadow, split trial.Settings
+	}{
+		{"none", trial.Settings{}, trial.Settings{}},
+		{"shadow", onTrial(1, auto), trial.Settings{}},
+		{"split", trial.Settings{}, onTrial(0.05, auto)},
+	} {
+		for _, n := range []int{4 << 10, 64 << 10} {
+			b.Run(fmt.Sprintf("%s/%dKiB", c.name, n>>10), func(b *testing.B) {
+				server, _ := trying(b, prefixAware(), 7, c.shadow, c.split, silent{})
+				settings := testSettings
+				settings.BodyLimit = 4 << 20
+				server.SetSettings(settings)
+				headers, body := buffered(b, n)
+				b.ReportAllocs()
+				for b.Loop() {
+					st := server.begin(b.Context())
+					for _, m := range []*extprocv3.ProcessingRequest{headers, body} {
+						st.handle(m)
+						st.afterwards()
+					}
+					st.end()
+				}
+			})
+		}
+	}
+}
