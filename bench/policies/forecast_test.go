@@ -91,8 +91,8 @@ func TestShadowForetells(t *testing.T) {
 	}{
 		{"realhumaneval", 3000, random, auto, 1, 0.02},
 		{"realhumaneval", 3000, auto, least, 1, 0.02},
-		{"mooncake", 2000, random, auto, 1, 0.02},
-		{"mooncake", 2000, least, fixed, 1, 0.02},
+		{"mooncake", 1000, random, auto, 1, 0.02},
+		{"mooncake", 1000, least, fixed, 1, 0.02},
 		{"realhumaneval", 3000, random, auto, 0.25, 0.15}, // of few conversations
 	} {
 		foretold, came := foretell(t, c.trace, c.first, c.real, c.shadow, c.share), foretell(t, c.trace, c.first, c.shadow, c.shadow, 1)
