@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"github.com/google/go-cmp/cmp"
@@ -100,32 +101,42 @@ func prompts(rt *rapid.T) (texts []string) {
 }
 
 // All of a pool that is split is decided as if the policy were the pool's own, and a
-// shadow of that policy reads the prompts as it does: it would move none.
+// shadow of that policy reads the prompts as it does: it would move none. No time passes,
+// which has a part in the costs.
 func TestSplitOfAllDecidesAsThePolicy(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		policy, other := drawPolicy(rt, "real"), drawPolicy(rt, "split")
-		observer, alone := new(recorder), new(recorder)
-		server, trials := trying(t, policy, 5, onTrial(1, other), onTrial(1, other), observer)
-		want, _ := trying(t, other, 5, trial.Settings{}, trial.Settings{}, alone)
-		for i, text := range prompts(rt) {
-			messages := chat(t, text)
-			play(t, server, messages...)
-			play(t, want, messages...)
-			if got, w := observer.records[3*i].Decision, alone.records[3*i].Decision; got != w {
-				rt.Fatalf("prompt %d of %d characters: %+v, want %+v", i, len(text), got, w)
-			}
-			if arm := observer.records[3*i].Arm; arm != trial.SplitArm || alone.records[3*i].Arm != trial.NoArm {
-				rt.Fatalf("arm %q", arm)
-			}
-		}
-		shadow, split := trials.Report()
-		if shadow.Moved != 0 || fmt.Sprint(shadow.Real) != fmt.Sprint(shadow.Shadow) || shadow.Outstanding != 0 {
-			rt.Fatalf("%+v", shadow)
-		}
-		if split.Main.Decisions() != 0 || split.Split.Characters != shadow.Real.Characters || split.Split.Cached != shadow.Real.Cached {
-			rt.Fatalf("%+v, the shadow %+v", split, shadow)
+		policy, other, texts := drawPolicy(rt, "real"), drawPolicy(rt, "split"), prompts(rt)
+		var problem string
+		synctest.Test(t, func(t *testing.T) { problem = splitOfAll(t, policy, other, texts) })
+		if problem != "" {
+			rt.Fatal(problem)
 		}
 	})
+}
+
+func splitOfAll(t *testing.T, policy, other route.Policy, texts []string) (problem string) {
+	observer, alone := new(recorder), new(recorder)
+	server, trials := trying(t, policy, 5, onTrial(1, other), onTrial(1, other), observer)
+	want, _ := trying(t, other, 5, trial.Settings{}, trial.Settings{}, alone)
+	for i, text := range texts {
+		messages := chat(t, text)
+		play(t, server, messages...)
+		play(t, want, messages...)
+		if got, w := observer.records[3*i].Decision, alone.records[3*i].Decision; got != w {
+			return fmt.Sprintf("prompt %d of %d characters: %+v, want %+v", i, len(text), got, w)
+		}
+		if arm := observer.records[3*i].Arm; arm != trial.SplitArm || alone.records[3*i].Arm != trial.NoArm {
+			return fmt.Sprintf("arm %q", arm)
+		}
+	}
+	shadow, split := trials.Report()
+	switch {
+	case shadow.Moved != 0 || fmt.Sprint(shadow.Real) != fmt.Sprint(shadow.Shadow) || shadow.Outstanding != 0:
+		return fmt.Sprintf("%+v", shadow)
+	case split.Main.Decisions() != 0 || split.Split.Characters != shadow.Real.Characters || split.Split.Cached != shadow.Real.Cached:
+		return fmt.Sprintf("%+v, the shadow %+v", split, shadow)
+	}
+	return ""
 }
 
 // A larger share moves requests to the split arm and none away from it; the others are
