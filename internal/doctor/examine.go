@@ -74,3 +74,6 @@ func Rules() []Rule {
 	}
 	return rules
 }
+
+// Live tells whether the rule is about a gateway that runs, and not its configuration.
+func (r Rule) Live() bool { return r.check == nil && r.ID != "unknown" }
