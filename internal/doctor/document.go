@@ -50,6 +50,9 @@ func Read(name string, data []byte) (*Document, error) {
 	return &Document{name: name, root: top}, nil
 }
 
+// Name is the name that findings have as their file.
+func (d *Document) Name() string { return d.name }
+
 // ReadLive is Read for what Envoy's admin listener answered: findings have paths, and no
 // lines.
 func ReadLive(name string, data []byte) (*Document, error) {

@@ -51,7 +51,7 @@ func (g *gateway) isPool(name string) bool {
 	}
 	c := g.cluster(name)
 	if c == nil {
-		return g.overCDS()
+		return g.overCDS() && !g.setup.Known
 	}
 	policy, _ := c.overrideHost()
 	return policy != nil
