@@ -78,12 +78,12 @@ func controlRules() []Rule {
 		},
 		{
 			ID: "sampling-zero", Severity: Warning, What: "random_sampling is 0",
-			Why: "it overrules a client that samples: its trace ends here", Source: "TRACING.md, Who decides what is sampled",
+			Why: "it overrules a client that samples: its trace ends here", Source: "TRACING.md, What is sampled",
 			Fix: "random_sampling: {value: 100}, and a sampler that decides", check: samplingZero,
 		},
 		{
 			ID: "span-dropped", Severity: Warning, What: "emit_client_span: false",
-			Why: "the decision's span is dropped from the trace", Source: "TRACING.md, Who decides what is sampled",
+			Why: "the decision's span is dropped from the trace", Source: "TRACING.md, What is sampled",
 			Fix: "take emit_client_span out", check: spanDropped,
 		},
 		{
