@@ -15,7 +15,7 @@ import (
 const (
 	// MaxBytes bounds a configuration; the dump of an Envoy with 10,000 endpoints has 8 MiB.
 	MaxBytes = 32 << 20
-	maxNodes = 4_000_000 // after aliases
+	maxNodes = 1_500_000 // after aliases
 	maxDepth = 200
 )
 

@@ -236,7 +236,7 @@ func TestFaults(t *testing.T) {
 
 // Every rule that looks at a configuration has a fault by which it is known to work.
 func TestEveryRuleHasAFault(t *testing.T) {
-	seeded := map[string]bool{"no-ext-proc": true, "smuggling": true} // TestNewcomer, TestSmuggling
+	seeded := map[string]bool{"no-ext-proc": true, "smuggling": true} // TestBeforeAndAfter in examples, TestSmuggling
 	for _, f := range faults {
 		seeded[f.id] = true
 	}
