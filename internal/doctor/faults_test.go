@@ -76,6 +76,12 @@ var faults = []fault{
               "@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer
               max_request_bytes: 65536
 ` + filterStart},
+	{id: "buffer-filter", from: filterStart, to: `          - name: auth
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz
+              grpc_service: {envoy_grpc: {cluster_name: warmpath_xds}}
+              with_request_body: {max_request_bytes: 8192}
+` + filterStart},
 	{id: "fails-closed", from: "failure_mode_allow: true", to: "failure_mode_allow: false"},
 	{id: "fails-closed", from: "              failure_mode_allow: true\n", to: ""},
 	{id: "fails-closed", from: route, to: perRoute("overrides: {failure_mode_allow: false}")},
@@ -138,6 +144,8 @@ var faults = []fault{
 	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},
 	{id: "closing-engine", base: own, setup: func(s *doctor.Setup) { s.ClosingEngine = true }},
 	{id: "members-missing", base: own, setup: func(s *doctor.Setup) { s.Known, s.Members = true, []string{"10.0.0.1:8000", "10.0.0.3:8000"} }},
+
+	{id: "address-twice", base: own, from: "address: \"10.0.0.2\"", to: "address: \"10.0.0.1\""},
 
 	{id: "ext-proc-unknown", from: "{cluster_name: warmpath_ext_proc}", to: "{cluster_name: warmpath_extproc}"},
 	{id: "ext-proc-http1", base: own, from: keepalive, to: "http_protocol_options: {}"},

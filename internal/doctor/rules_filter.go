@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"math"
 	"slices"
 	"strings"
 
 	bufferv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/buffer/v3"
+	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 )
 
@@ -47,9 +49,9 @@ func filterRules() []Rule {
 			Source: "CONFIG.md, inspection", Fix: "put the compressor before warmpath's filter: responses pass the chain backwards", check: compressorAfter,
 		},
 		{
-			ID: "buffer-filter", Severity: Error, What: "a buffer filter takes less than limits.requestBodyBytes",
+			ID: "buffer-filter", Severity: Error, What: "a filter that buffers bodies takes less than limits.requestBodyBytes",
 			Why:    "what is larger is refused with 413, although warmpath would have let it pass",
-			Source: "CONFIG.md, limits", Fix: "raise max_request_bytes above the largest request that you serve", check: bufferFilter,
+			Source: "CONFIG.md, limits", Fix: "raise max_request_bytes above the largest request that you serve; in ext_authz allow_partial_message: true does too", check: bufferFilter,
 		},
 		{
 			ID: "fails-closed", Severity: Error, What: "failure_mode_allow is not true",
@@ -100,10 +102,16 @@ func filterRules() []Rule {
 }
 
 func noExtProc(g *gateway, report report) {
-	if len(g.processors()) > 0 {
-		return
+	without := g.managers
+	if len(g.processors()) > 0 { // of those that send to the same servers too
+		without = nil
+		for _, m := range g.managers {
+			if m.processor == nil && slices.ContainsFunc(m.routes, func(r *route) bool { return slices.ContainsFunc(r.clusters, g.isPoolForSure) }) {
+				without = append(without, m)
+			}
+		}
 	}
-	for _, m := range g.managers {
+	for _, m := range without {
 		report(m.at.with("http_filters"), "the connection manager %q has no ext_proc filter", m.GetStatPrefix())
 	}
 	if len(g.managers) == 0 {
@@ -180,9 +188,17 @@ func compressorAfter(g *gateway, report report) {
 func bufferFilter(g *gateway, report report) {
 	for _, m := range g.looked() {
 		for _, f := range m.filters {
-			b, ok := f.message.(*bufferv3.Buffer)
-			if n := b.GetMaxRequestBytes().GetValue(); ok && int64(n) < g.setup.BodyLimit {
-				report(f.configAt.with("max_request_bytes"), "max_request_bytes is %d, limits.requestBodyBytes %d", n, g.setup.BodyLimit)
+			least, at := uint32(math.MaxUint32), f.configAt
+			switch b := f.message.(type) {
+			case *bufferv3.Buffer:
+				least = b.GetMaxRequestBytes().GetValue()
+			case *authzv3.ExtAuthz:
+				if with := b.GetWithRequestBody(); with != nil && !with.GetAllowPartialMessage() {
+					least, at = with.GetMaxRequestBytes(), at.with("with_request_body")
+				}
+			}
+			if int64(least) < g.setup.BodyLimit {
+				report(at.with("max_request_bytes"), "max_request_bytes of %s is %d, limits.requestBodyBytes %d", f.name, least, g.setup.BodyLimit)
 			}
 		}
 	}

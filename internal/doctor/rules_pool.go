@@ -72,6 +72,11 @@ func poolRules() []Rule {
 			Why: "a choice of one of them falls back silently to any other", Source: "CASES.md, Membership and xDS",
 			Fix: "list the same addresses in both, or take the cluster from warmpath (listen.xds)", check: membersMissing,
 		},
+		{
+			ID: "address-twice", Severity: Warning, What: "an address stands twice in the cluster",
+			Why: "Envoy's own choice gives it twice its share, and a retry may fall on it again", Source: measured,
+			Fix: "list each address once", check: addressTwice,
+		},
 	}
 }
 
@@ -237,6 +242,33 @@ func closingEngine(g *gateway, report report) {
 	}
 }
 
+// endpoints are the addresses of the cluster's endpoints; not ok if they are not known, or
+// are names that may stand for any.
+func (g *gateway) endpoints(c *cluster) (addresses []string, ok bool) {
+	assignment := c.GetLoadAssignment()
+	if c.GetType() == clusterv3.Cluster_EDS {
+		assignment = g.assigned[c.GetEdsClusterConfig().GetServiceName()]
+	}
+	for _, l := range assignment.GetEndpoints() {
+		for _, e := range l.GetLbEndpoints() {
+			addresses = append(addresses, socket(e.GetEndpoint().GetAddress()))
+		}
+	}
+	return addresses, assignment != nil && (c.GetType() == clusterv3.Cluster_EDS || c.GetType() == clusterv3.Cluster_STATIC)
+}
+
+func addressTwice(g *gateway, report report) {
+	for _, c := range g.pools() {
+		addresses, _ := g.endpoints(c)
+		slices.Sort(addresses)
+		for i, a := range addresses {
+			if a != "" && i > 0 && a == addresses[i-1] && (i < 2 || a != addresses[i-2]) {
+				report(c.at.with("load_assignment"), "the cluster %s has %s more than once", quoted(c.GetName()), a)
+			}
+		}
+	}
+}
+
 func membersMissing(g *gateway, report report) {
 	pools := g.pools()
 	if len(g.setup.Members) == 0 || len(pools) == 0 {
@@ -246,19 +278,11 @@ func membersMissing(g *gateway, report report) {
 	if named := g.cluster(g.setup.Pools[0]); named != nil {
 		c = named
 	}
-	assignment := c.GetLoadAssignment()
-	if c.GetType() == clusterv3.Cluster_EDS {
-		assignment = g.assigned[c.GetEdsClusterConfig().GetServiceName()]
+	there, ok := g.endpoints(c)
+	if !ok {
+		return
 	}
-	if assignment == nil || c.GetType() == clusterv3.Cluster_STRICT_DNS {
-		return // its names may stand for any address
-	}
-	var there, missing []string
-	for _, l := range assignment.GetEndpoints() {
-		for _, e := range l.GetLbEndpoints() {
-			there = append(there, socket(e.GetEndpoint().GetAddress()))
-		}
-	}
+	var missing []string
 	for _, m := range g.setup.Members {
 		if !slices.Contains(there, m) {
 			missing = append(missing, m)

@@ -46,12 +46,17 @@ func (g *gateway) processors() (with []*manager) {
 
 // isPool tells whether a cluster is one of model servers, as far as can be seen.
 func (g *gateway) isPool(name string) bool {
-	if has(g.setup.Pools, name) && g.setup.Known {
+	return g.isPoolForSure(name) || !g.setup.Known && g.cluster(name) == nil && g.overCDS()
+}
+
+// isPoolForSure tells whether it is named as one or reads choices.
+func (g *gateway) isPoolForSure(name string) bool {
+	if g.setup.Known && has(g.setup.Pools, name) {
 		return true
 	}
 	c := g.cluster(name)
 	if c == nil {
-		return g.overCDS() && !g.setup.Known
+		return false
 	}
 	policy, _ := c.overrideHost()
 	return policy != nil

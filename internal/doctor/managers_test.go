@@ -1,0 +1,56 @@
+package doctor_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/envoy"
+)
+
+// second is a listener that sends to the same servers without asking warmpath, and web
+// one that does not.
+const second = `  - name: second
+    address: {socket_address: {address: 127.0.0.1, port_value: 10001}}
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.http_connection_manager
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          stat_prefix: second
+          route_config:
+            virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: "/"}, route: {cluster: warmpath_pool}}]}]
+          http_filters: [{name: router, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]
+`
+
+// What has nothing to do with model servers is left alone; another way to them is not.
+func TestOtherListeners(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cluster, want := range map[string][]string{"warmpath_pool": {"no-ext-proc"}, "web": nil} {
+		config := strings.Replace(string(shipped), "  clusters:\n", second+"\n  clusters:\n  - {name: web, type: STRICT_DNS}\n", 1)
+		config = strings.Replace(config, "{cluster: warmpath_pool}", "{cluster: "+cluster+"}", 1)
+		var ids []string
+		for _, f := range examine(t, "envoy.yaml", []byte(config), setup()) {
+			ids = append(ids, f.ID)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("a second listener to %s: found %q, want %q", cluster, ids, want)
+		}
+	}
+}
+
+// A route beside those to model servers, with its own timeout and retries, is left alone.
+func TestOtherRoutes(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := strings.Replace(string(shipped), route, "              - {name: web, match: {prefix: /web}, route: {cluster: web, retry_policy: {retry_on: 5xx}}}\n              - {name: moved, match: {prefix: /old}, redirect: {path_redirect: /new}}\n"+route, 1)
+	config = strings.Replace(config, "  clusters:\n", "  clusters:\n  - {name: web, type: STRICT_DNS}\n", 1)
+	for _, f := range examine(t, "envoy.yaml", []byte(config), setup()) {
+		t.Errorf("found %s at %s: %s", f.ID, f.Path, f.Found)
+	}
+}
