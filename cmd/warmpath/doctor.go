@@ -178,9 +178,9 @@ func readEnvoy(path string) (*doctor.Document, error) {
 
 // fetchDump asks Envoy's admin listener for its configuration.
 func fetchDump(ctx context.Context, address string) ([]byte, error) {
-	c, err := clientOptions{from: address}.open()
+	c, err := clientOptions{from: address, flag: "--admin"}.open()
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--admin: %w", err)}
+		return nil, usageError{err}
 	}
 	defer c.close()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/config_dump?include_eds", nil)

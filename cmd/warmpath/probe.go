@@ -74,8 +74,8 @@ type probing struct {
 func (o probeOptions) run(ctx context.Context, gateway string, server clientOptions) ([]doctor.Finding, *probeCounts, error) {
 	p := &probing{probeOptions: o, run: rand.Text()}
 	var err error
-	if p.gateway, err = (clientOptions{from: gateway, ca: server.ca}).open(); err != nil {
-		return nil, nil, usageError{fmt.Errorf("--live: %w", err)}
+	if p.gateway, err = (clientOptions{from: gateway, ca: server.ca, flag: "--live"}).open(); err != nil {
+		return nil, nil, usageError{err}
 	}
 	defer p.gateway.close()
 	p.gateway.http.Timeout = o.timeout
