@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
 	"strings"
 
 	"github.com/warmpath/warmpath/internal/config"
@@ -93,15 +88,6 @@ func (o *doctorOptions) check(args []string) error {
 	return nil
 }
 
-// examination is what was found.
-type examination struct {
-	Findings []doctor.Finding `json:"findings"`
-	// Probes is what became of the probes, nil without any.
-	Probes *probeCounts `json:"probes,omitempty"`
-	// Examined are the names of what was looked at.
-	Examined []string `json:"examined"`
-}
-
 func (o *doctorOptions) examine(ctx context.Context) (examination, error) {
 	report := examination{Findings: []doctor.Finding{}}
 	c, setup, err := o.setup()
@@ -134,72 +120,6 @@ func (o *doctorOptions) examine(ctx context.Context) (examination, error) {
 		report.Examined = append(report.Examined, d.Name())
 	}
 	return report, nil
-}
-
-// documents reads what is to be looked at.
-func (o *doctorOptions) documents(ctx context.Context) (documents []*doctor.Document, err error) {
-	if o.envoy != "" {
-		d, err := readEnvoy(o.envoy)
-		if err != nil {
-			return nil, usageError{err}
-		}
-		documents = append(documents, d)
-	}
-	if o.admin != "" {
-		dump, err := fetchDump(ctx, o.admin)
-		if err != nil {
-			return nil, err
-		}
-		d, err := doctor.ReadLive(strings.TrimSuffix(o.admin, "/")+"/config_dump", dump)
-		if err != nil {
-			return nil, err
-		}
-		documents = append(documents, d)
-	}
-	return documents, nil
-}
-
-func readEnvoy(path string) (*doctor.Document, error) {
-	file, name := os.Stdin, "standard input"
-	if path != "-" {
-		var err error
-		if file, err = os.Open(path); err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		name = path
-	}
-	data, err := io.ReadAll(io.LimitReader(file, doctor.MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return doctor.Read(name, data)
-}
-
-// fetchDump asks Envoy's admin listener for its configuration.
-func fetchDump(ctx context.Context, address string) ([]byte, error) {
-	c, err := clientOptions{from: address, flag: "--admin"}.open()
-	if err != nil {
-		return nil, usageError{err}
-	}
-	defer c.close()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+"/config_dump?include_eds", nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := c.http.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("ask Envoy: %w", err)
-	}
-	defer answer.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(answer.Body, doctor.MaxBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", address, err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask %s: %s: is that Envoy's admin listener?", address, answer.Status)
-	}
-	return data, nil
 }
 
 // setup is what warmpath's configuration says that matters to Envoy's.
@@ -247,58 +167,4 @@ func adminOf(c config.Config) (string, error) {
 		return "https://" + at, nil
 	}
 	return "http://" + at, nil
-}
-
-// print writes the findings, each with its place, its reason and its cure.
-func (e examination) print(stdout io.Writer, asJSON bool) error {
-	var b bytes.Buffer
-	if asJSON {
-		encoder := json.NewEncoder(&b)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(e); err != nil {
-			return err
-		}
-	} else {
-		for _, f := range e.Findings {
-			fmt.Fprintf(&b, "%s: %s: %s [%s]\n    why: %s\n    fix: %s\n", f.Where(), f.Severity, f.Found, f.ID, f.Why, f.Fix)
-		}
-		if e.Probes != nil {
-			fmt.Fprintln(&b, e.Probes)
-		}
-		fmt.Fprintf(&b, "%s: %s\n", strings.Join(e.Examined, ", "), e.summary())
-	}
-	_, err := b.WriteTo(stdout)
-	return err
-}
-
-func (e examination) count(s doctor.Severity) (n int) {
-	for _, f := range e.Findings {
-		if f.Severity == s {
-			n++
-		}
-	}
-	return n
-}
-
-func (e examination) summary() string {
-	var parts []string
-	for _, s := range []doctor.Severity{doctor.Error, doctor.Warning, doctor.Note} {
-		switch n := e.count(s); n {
-		case 0:
-		case 1:
-			parts = append(parts, "1 "+string(s))
-		default:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, s))
-		}
-	}
-	return cmp.Or(strings.Join(parts, ", "), "nothing is wrong")
-}
-
-// verdict is an error if what was found makes the command fail.
-func (e examination) verdict(failOn string) error {
-	if e.count(doctor.Error) > 0 || failOn == "warning" && e.count(doctor.Warning) > 0 {
-		return fmt.Errorf("doctor: %s", e.summary())
-	}
-	return nil
 }

@@ -24,7 +24,8 @@ type Document struct {
 	name string
 	root *yaml.Node
 	// live: it was asked for, so that its lines tell nobody anything.
-	live bool
+	live  bool
+	stats map[string]float64
 }
 
 // Read reads an Envoy bootstrap or a dump of its configuration, YAML or JSON. The name

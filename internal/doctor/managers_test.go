@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/envoy"
+	"github.com/warmpath/warmpath/internal/doctor"
 )
 
 // second is a listener that sends to the same servers without asking warmpath, and web
@@ -52,5 +53,31 @@ func TestOtherRoutes(t *testing.T) {
 	config = strings.Replace(config, "  clusters:\n", "  clusters:\n  - {name: web, type: STRICT_DNS}\n", 1)
 	for _, f := range examine(t, "envoy.yaml", []byte(config), setup()) {
 		t.Errorf("found %s at %s: %s", f.ID, f.Path, f.Found)
+	}
+}
+
+// What Envoy counts tells how it fares.
+func TestState(t *testing.T) {
+	shipped, err := envoy.Render(envoy.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, stats := range map[string]map[string]float64{
+		"":               {"cluster.warmpath_ext_proc.membership_total": 1, "cluster.warmpath_ext_proc.membership_healthy": 1, "cluster_manager.cds.update_rejected": 0},
+		"ext-proc-away":  {"cluster.warmpath_ext_proc.membership_total": 2, "cluster.warmpath_pool.membership_healthy": 1},
+		"update-refused": {"cluster.warmpath_pool.update_rejected": 3},
+	} {
+		d, err := doctor.ReadLive("http://127.0.0.1:9901", shipped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.SetStats(stats)
+		findings, err := doctor.Examine(d, setup())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(findings) != 1 && want != "" || len(findings) == 1 && findings[0].ID != want {
+			t.Errorf("%v: found %+v, want %q", stats, findings, want)
+		}
 	}
 }

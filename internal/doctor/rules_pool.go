@@ -5,9 +5,7 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // poolRules are about the clusters of model servers.
@@ -149,57 +147,6 @@ func locality(g *gateway, report report) {
 	}
 }
 
-// limit is the circuit breaker's for the default priority: the field's value or Envoy's
-// default.
-func (c *cluster) limit(of func(*clusterv3.CircuitBreakers_Thresholds) *wrapperspb.UInt32Value, otherwise uint32) (uint32, path) {
-	for i, t := range c.GetCircuitBreakers().GetThresholds() {
-		if t.GetPriority() == corev3.RoutingPriority_DEFAULT {
-			if n := of(t); n != nil {
-				otherwise = n.GetValue()
-			}
-			return otherwise, c.at.with("circuit_breakers").item("thresholds", i)
-		}
-	}
-	return otherwise, c.at.with("circuit_breakers")
-}
-
-// breakers reports the limits of a cluster that are met too early.
-func (c *cluster) breakers(report report) {
-	var low []string
-	at := c.at
-	for _, l := range []struct {
-		name string
-		of   func(*clusterv3.CircuitBreakers_Thresholds) *wrapperspb.UInt32Value
-	}{
-		{"max_requests", (*clusterv3.CircuitBreakers_Thresholds).GetMaxRequests},
-		{"max_connections", (*clusterv3.CircuitBreakers_Thresholds).GetMaxConnections},
-		{"max_pending_requests", (*clusterv3.CircuitBreakers_Thresholds).GetMaxPendingRequests},
-	} {
-		n, where := c.limit(l.of, defaultBreaker)
-		if at = where; n <= defaultBreaker {
-			low = append(low, l.name)
-		}
-	}
-	if len(low) > 0 {
-		report(at, "of the cluster %s: %s", quoted(c.GetName()), strings.Join(low, ", "))
-	}
-}
-
-func poolBreakers(g *gateway, report report) {
-	for _, c := range g.pools() {
-		c.breakers(report)
-	}
-}
-
-func retryBreaker(g *gateway, report report) {
-	for _, c := range g.pools() {
-		budget := slices.ContainsFunc(c.GetCircuitBreakers().GetThresholds(), func(t *clusterv3.CircuitBreakers_Thresholds) bool { return t.GetRetryBudget() != nil })
-		if n, at := c.limit((*clusterv3.CircuitBreakers_Thresholds).GetMaxRetries, 3); g.setup.Retries && n < 100 && !budget {
-			report(at.with("max_retries"), "max_retries of the cluster %s is %d", quoted(c.GetName()), n)
-		}
-	}
-}
-
 // panics tells whether the cluster's choice may fall on unhealthy hosts.
 func (c *cluster) panics() bool {
 	threshold := c.GetCommonLbConfig().GetHealthyPanicThreshold()
@@ -236,59 +183,9 @@ func closingEngine(g *gateway, report report) {
 	for _, c := range g.pools() {
 		options, at := c.httpOptions()
 		n := options.GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection().GetValue()
+		//lint:ignore SA1019 older configurations have it
 		if n != 1 && c.GetMaxRequestsPerConnection().GetValue() != 1 {
 			report(at.with("common_http_protocol_options", "max_requests_per_connection"), "the cluster %s", quoted(c.GetName()))
 		}
-	}
-}
-
-// endpoints are the addresses of the cluster's endpoints; not ok if they are not known, or
-// are names that may stand for any.
-func (g *gateway) endpoints(c *cluster) (addresses []string, ok bool) {
-	assignment := c.GetLoadAssignment()
-	if c.GetType() == clusterv3.Cluster_EDS {
-		assignment = g.assigned[c.GetEdsClusterConfig().GetServiceName()]
-	}
-	for _, l := range assignment.GetEndpoints() {
-		for _, e := range l.GetLbEndpoints() {
-			addresses = append(addresses, socket(e.GetEndpoint().GetAddress()))
-		}
-	}
-	return addresses, assignment != nil && (c.GetType() == clusterv3.Cluster_EDS || c.GetType() == clusterv3.Cluster_STATIC)
-}
-
-func addressTwice(g *gateway, report report) {
-	for _, c := range g.pools() {
-		addresses, _ := g.endpoints(c)
-		slices.Sort(addresses)
-		for i, a := range addresses {
-			if a != "" && i > 0 && a == addresses[i-1] && (i < 2 || a != addresses[i-2]) {
-				report(c.at.with("load_assignment"), "the cluster %s has %s more than once", quoted(c.GetName()), a)
-			}
-		}
-	}
-}
-
-func membersMissing(g *gateway, report report) {
-	pools := g.pools()
-	if len(g.setup.Members) == 0 || len(pools) == 0 {
-		return
-	}
-	c := pools[0]
-	if named := g.cluster(g.setup.Pools[0]); named != nil {
-		c = named
-	}
-	there, ok := g.endpoints(c)
-	if !ok {
-		return
-	}
-	var missing []string
-	for _, m := range g.setup.Members {
-		if !slices.Contains(there, m) {
-			missing = append(missing, m)
-		}
-	}
-	if len(missing) > 0 {
-		report(c.at.with("load_assignment"), "the cluster %s has not %s", quoted(c.GetName()), strings.Join(missing[:min(5, len(missing))], ", "))
 	}
 }
