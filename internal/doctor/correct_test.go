@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/warmpath/warmpath/envoy"
@@ -85,6 +86,55 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 		}
 		if got != "" && got != tt.want+" " || got == "" && tt.want != "" {
 			t.Errorf("%s: found %q, want %q", fmt.Sprintf("%+v", tt.o), got, tt.want)
+		}
+	}
+}
+
+// What is written otherwise and means the same, or is nobody's business, is no fault.
+func TestHarmless(t *testing.T) {
+	const limit = "                request_body_buffer_limit: 4194304\n"
+	off := "                  warmpath.ext_proc:\n" + `                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                    disabled: true\n"
+	for name, f := range map[string]fault{
+		"everything may be asked for": {from: "              allowed_override_modes:\n" + bufferedLine + "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
+		"lower camel case":            {from: "failure_mode_allow: true", to: "failureModeAllow: true"},
+		"ignored":                     {from: "node: {", to: "mine: !ignore {a: 1}\nnode: {"},
+		"numbers for words":           {from: "response_trailer_mode: SEND\n", to: "response_trailer_mode: 1\n"},
+		"a type that is not known":    {from: router, to: "          - {name: mine, typed_config: {\"@type\": type.googleapis.com/of.Mine, a: 1}}\n" + router},
+		"buffered by the listener":    {base: own, from: limit, to: "                request_body_buffer_limit: 65536\n"},
+		"the nearest settings count":  {from: route, to: route + "                typed_per_filter_config:\n" + strings.Replace(off, "disabled: true", "overrides: {failure_mode_allow: true}", 1)},
+		"another's control plane":     {from: "warmpath_xds", to: "xds-grpc"},
+	} {
+		config := string(f.config(t))
+		switch name {
+		case "buffered by the listener":
+			config = strings.Replace(config, "  - name: llm\n    address:", "  - name: llm\n    per_connection_buffer_limit_bytes: 8388608\n    address:", 1)
+		case "the nearest settings count":
+			config = strings.Replace(config, "            - name: llm\n", "            - name: llm\n              typed_per_filter_config:\n"+off, 1)
+			config = strings.Replace(config, "              - name: other_pools\n", "              - name: other_pools\n                typed_per_filter_config:\n"+strings.Replace(off, "disabled: true", "overrides: {}", 1), 1)
+		case "another's control plane":
+			config = strings.Replace(config, "api_type: DELTA_GRPC", "api_type: GRPC", 1)
+		}
+		for _, found := range examine(t, "envoy.yaml", []byte(config), setup()) {
+			t.Errorf("%s: found %s at %s: %s", name, found.ID, found.Where(), found.Found)
+		}
+	}
+}
+
+// JSON has its lines too, and lower camel case its places.
+func TestJSON(t *testing.T) {
+	config := "{\n\"admin\": {\n\"address\": {\"socketAddress\": {\"address\": \"0.0.0.0\", \"portValue\": 1}}},\n\"staticResources\": {}\n}"
+	var got []string
+	for _, f := range examine(t, "envoy.json", []byte(config), setup()) {
+		got = append(got, f.ID+" "+f.Where())
+	}
+	if want := "no-ext-proc envoy.json:1:1, admin-open envoy.json:3:1"; strings.Join(got, ", ") != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	camel := "staticResources: {listeners: [{filterChains: [{filters: [{name: hcm, typedConfig: {\n\"@type\": " +
+		"type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager,\n  httpFilters: []}}]}]}]}"
+	for _, f := range examine(t, "camel.yaml", []byte(camel), setup()) {
+		if f.ID == "no-ext-proc" && f.Where() != "camel.yaml:3:3" {
+			t.Errorf("%s is at %s", f.ID, f.Where())
 		}
 	}
 }

@@ -102,6 +102,7 @@ var faults = []fault{
 	{id: "body-buffered", from: "request_body_mode: NONE\n", to: "request_body_mode: BUFFERED\n"},
 	{id: "body-never", from: bufferedLine, to: ""},
 	{id: "body-never", from: "allow_mode_override: true", to: "allow_mode_override: false"},
+	{id: "body-never", from: "{request_body_mode: BUFFERED, response_header_mode: SEND, ", to: "{request_body_mode: BUFFERED, request_trailer_mode: SEND, response_header_mode: SEND, "},
 	{id: "no-response-headers", from: "response_header_mode: SEND        #", to: "response_header_mode: SKIP        #"},
 	{id: "no-trailers", from: "                response_trailer_mode: SEND\n", to: ""},
 	{id: "no-trailers", from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SEND, response_header_mode: SEND}}")},
