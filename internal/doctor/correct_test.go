@@ -102,7 +102,11 @@ func TestHarmless(t *testing.T) {
 		"a type that is not known":    {from: router, to: "          - {name: mine, typed_config: {\"@type\": type.googleapis.com/of.Mine, a: 1}}\n" + router},
 		"buffered by the listener":    {base: own, from: limit, to: "                request_body_buffer_limit: 65536\n"},
 		"the nearest settings count":  {from: route, to: route + "                typed_per_filter_config:\n" + strings.Replace(off, "disabled: true", "overrides: {failure_mode_allow: true}", 1)},
-		"another's control plane":     {from: "warmpath_xds", to: "xds-grpc"},
+		"on for this route only": {base: own, from: route, to: route + "                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
+			`                    "@type": type.googleapis.com/envoy.config.route.v3.FilterConfig` + "\n                    config:\n" +
+			`                      "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                      overrides: {}\n"},
+		"told of this route only": {base: own, from: route, to: perRoute("overrides: {processing_mode: {response_trailer_mode: SEND}}")},
+		"another's control plane": {from: "warmpath_xds", to: "xds-grpc"},
 	} {
 		config := string(f.config(t))
 		switch name {
@@ -111,6 +115,15 @@ func TestHarmless(t *testing.T) {
 		case "the nearest settings count":
 			config = strings.Replace(config, "            - name: llm\n", "            - name: llm\n              typed_per_filter_config:\n"+off, 1)
 			config = strings.Replace(config, "              - name: other_pools\n", "              - name: other_pools\n                typed_per_filter_config:\n"+strings.Replace(off, "disabled: true", "overrides: {}", 1), 1)
+		case "on for this route only", "told of this route only":
+			web := "              - {name: web, match: {prefix: /web}, route: {cluster: warmpath_ext_proc}}\n"
+			config = strings.Replace(config, route, web+route, 1)
+			if name == "on for this route only" {
+				config = strings.Replace(config, filterStart, filterStart+"            disabled: true\n", 1)
+				break
+			}
+			config = strings.NewReplacer("request_header_mode: SEND\n", "request_header_mode: SKIP\n", "response_header_mode: SEND        #", "response_header_mode: SKIP        #",
+				"                response_trailer_mode: SEND\n", "").Replace(config)
 		case "another's control plane":
 			config = strings.Replace(config, "api_type: DELTA_GRPC", "api_type: GRPC", 1)
 		}

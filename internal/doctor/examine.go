@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"strings"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 )
@@ -53,6 +54,10 @@ func Examine(d *Document, s Setup) ([]Finding, error) {
 
 // Finding makes one of the rule, without a place.
 func (r Rule) Finding(found string) Finding {
+	const most = 300 // bytes; names and values come from the configuration
+	if len(found) > most {
+		found = strings.ToValidUTF8(found[:most], "") + "…"
+	}
 	return Finding{ID: r.ID, Severity: r.Severity, Found: found, Why: r.Why + " (" + r.Source + ")", Fix: r.Fix}
 }
 

@@ -63,6 +63,9 @@ func known(s *doctor.Setup) { s.Known = true }
 var faults = []fault{
 	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              failure_mode_alow: true"},
 	{id: "filter-off", from: route, to: perRoute("disabled: true")},
+	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
+	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
+	{id: "filter-elsewhere", base: own, from: route, to: "              - {name: models, match: {path: /v1/models}, route: {cluster: warmpath_ext_proc, timeout: 5s}}\n" + route},
 	{id: "filter-name", from: "- name: warmpath.ext_proc", to: "- name: envoy.filters.http.ext_proc"},
 	{id: "processor-before", from: filterStart, to: another + filterStart},
 	{id: "processor-after", from: router, to: another + router},

@@ -152,7 +152,7 @@ func (d *Document) decode(m proto.Message) (bad *yaml.Node, reason string, err e
 	tolerant := protojson.UnmarshalOptions{Resolver: types, DiscardUnknown: true}
 	if err := tolerant.Unmarshal(c.out.Bytes(), m); err != nil {
 		bad, reason := c.blame(err)
-		return nil, "", fmt.Errorf("%s:%d:%d: %s", d.name, bad.Line, bad.Column, reason)
+		return nil, "", fmt.Errorf("%s:%d:%d: %.300s", d.name, bad.Line, bad.Column, reason)
 	}
 	return bad, reason, nil
 }

@@ -168,8 +168,11 @@ func (r *route) overrides() {
 			r.override, r.overrideAt = own.GetOverrides(), at.with("overrides")
 		}
 	}
-	if r.m.processor.disabled && !decided {
+	switch mode := r.mode(); {
+	case r.m.processor.disabled && !decided:
 		r.off, r.offAt = true, r.m.processor.at.with("disabled")
+	case !r.off && mode.silent():
+		r.off, r.offAt = true, mode.at
 	}
 }
 

@@ -43,16 +43,26 @@ func TestOtherListeners(t *testing.T) {
 	}
 }
 
-// A route beside those to model servers, with its own timeout and retries, is left alone.
+// A route beside those to model servers has timeouts and retries as it likes; warmpath
+// is not to be asked there.
 func TestOtherRoutes(t *testing.T) {
 	shipped, err := envoy.Render(own)
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := strings.Replace(string(shipped), route, "              - {name: web, match: {prefix: /web}, route: {cluster: web, retry_policy: {retry_on: 5xx}}}\n              - {name: moved, match: {prefix: /old}, redirect: {path_redirect: /new}}\n"+route, 1)
-	config = strings.Replace(config, "  clusters:\n", "  clusters:\n  - {name: web, type: STRICT_DNS}\n", 1)
-	for _, f := range examine(t, "envoy.yaml", []byte(config), setup()) {
-		t.Errorf("found %s at %s: %s", f.ID, f.Path, f.Found)
+	const off = `typed_per_filter_config: {warmpath.ext_proc: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute, disabled: true}}, `
+	for settings, want := range map[string]string{"": "filter-elsewhere", off: ""} {
+		other := "              - {name: web, match: {prefix: /web}, " + settings + "route: {cluster: web, retry_policy: {retry_on: 5xx}}}\n" +
+			"              - {name: moved, match: {prefix: /old}, redirect: {path_redirect: /new}}\n"
+		config := strings.Replace(string(shipped), route, other+route, 1)
+		config = strings.Replace(config, "  clusters:\n", "  clusters:\n  - {name: web, type: STRICT_DNS}\n", 1)
+		got := ""
+		for _, f := range examine(t, "envoy.yaml", []byte(config), setup()) {
+			got += f.ID
+		}
+		if got != want {
+			t.Errorf("with %q: found %q, want %q", settings, got, want)
+		}
 	}
 }
 

@@ -22,6 +22,12 @@ func (r *route) mode() mode {
 	return mode{p.GetProcessingMode(), p.configAt.with("processing_mode"), p}
 }
 
+// silent tells whether nothing of a request goes to warmpath: then it is not asked.
+func (m mode) silent() bool {
+	const skip, none = extprocv3.ProcessingMode_SKIP, extprocv3.ProcessingMode_NONE
+	return m.GetRequestHeaderMode() == skip && m.GetResponseHeaderMode() == skip && m.GetRequestBodyMode() == none && m.GetResponseBodyMode() == none
+}
+
 // modes are those of all steered routes, each once; of a filter without known routes its
 // own.
 func (g *gateway) modes() (modes []mode) {

@@ -24,9 +24,14 @@ func filterRules() []Rule {
 			Fix: "add the filter that `warmpath envoy --for filter` prints, before the router", check: noExtProc,
 		},
 		{
-			ID: "filter-off", Severity: Warning, What: "the filter is disabled on a route to model servers",
+			ID: "filter-off", Severity: Warning, What: "the filter is disabled, or told nothing, on a route to model servers",
 			Why: "requests of that route are not steered and not counted", Source: "SECURITY.md, What a client could try",
-			Fix: "take `disabled` out, or send the route to a cluster of its own", check: filterOff,
+			Fix: "take `disabled` out, or override the processing_mode of the filter there, or send the route to a cluster of its own", check: filterOff,
+		},
+		{
+			ID: "filter-elsewhere", Severity: Warning, What: "the filter is on for a route that does not lead to model servers",
+			Why: "warmpath decides on its requests too, and counts them at endpoints that never get them", Source: "DOCTOR.md, What was measured",
+			Fix: "disable it there: typed_per_filter_config with ExtProcPerRoute and disabled: true", check: filterElsewhere,
 		},
 		{
 			ID: "filter-name", Severity: Warning, What: "the filter has the usual name envoy.filters.http.ext_proc",
@@ -77,7 +82,18 @@ func noExtProc(g *gateway, report report) {
 func filterOff(g *gateway, report report) {
 	for _, r := range g.toPools() {
 		if r.off {
-			report(r.offAt, "%s is disabled for %s", r.m.processor.name, r.label())
+			report(r.offAt, "%s is off for %s", r.m.processor.name, r.label())
+		}
+	}
+}
+
+func filterElsewhere(g *gateway, report report) {
+	toPools := g.toPools()
+	for _, m := range g.processors() {
+		for _, r := range m.routes {
+			if !r.off && !slices.Contains(toPools, r) {
+				report(r.at, "%s is on for %s", m.processor.name, r.label())
+			}
 		}
 	}
 }
