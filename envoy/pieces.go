@@ -29,7 +29,7 @@ var pieces = []piece{
 	{title: "Into the routes, in the place of the route to the model servers: keep your own match.", keys: []string{"              - name: pool"}, when: inItself},
 	{title: "Into static_resources.clusters: where warmpath is.", keys: []string{"  - name: " + ExtProcCluster, "  - name: " + XDSCluster}, when: fromControlPlane},
 	{title: "Into static_resources.clusters: where warmpath is.", keys: []string{"  - name: " + ExtProcCluster}, when: inItself},
-	{title: "To the top of the file: the cluster of the model servers comes from warmpath.", keys: []string{"node:", "dynamic_resources:"}, when: fromControlPlane},
+	{title: "To the top of the file: the cluster of the model servers comes from warmpath. Keep a node of your own.", keys: []string{"node:", "dynamic_resources:"}, when: fromControlPlane},
 }
 
 // Filter returns the parts of what [Render] returns that go into the configuration of

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -72,6 +73,23 @@ func TestBounds(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "file") {
 			t.Errorf("%.60s: %v, want %q", config, err, want)
+		}
+	}
+}
+
+// A value that may be a secret is not shown.
+func TestSecretsAreNotShown(t *testing.T) {
+	for _, config := range []string{
+		"static_resources: {secrets: [{name: a, generic_secret: {secret: {inline_bytes: \"!hush!\"}}}]}",
+		"static_resources: {secrets: [{name: a, generic_secret: {secret: {inline_string: {hush: 1}}}}]}",
+	} {
+		d, err := doctor.Read("file", []byte(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings, err := doctor.Examine(d, setup())
+		if err == nil || strings.Contains(fmt.Sprint(err, findings), "!hush!") {
+			t.Errorf("%s: %v %v", config, err, findings)
 		}
 	}
 }

@@ -157,6 +157,9 @@ func (d *Document) decode(m proto.Message) (bad *yaml.Node, reason string, err e
 	return bad, reason, nil
 }
 
+// secret is what may hold one: the value of a text that is not as it should be.
+var secret = regexp.MustCompile(`(?s)^(invalid value for (?:string|bytes) field \S+): .*$`)
+
 var located = regexp.MustCompile(`(?s)\(line (\d+):\d+\): (.*)$`)
 
 // blame finds the node of an error.
@@ -167,9 +170,9 @@ func (c *converter) blame(err error) (*yaml.Node, string) {
 	}
 	line, err := strconv.Atoi(text[1])
 	if err != nil || line < 1 || line > len(c.lines) {
-		return c.lines[0], text[2]
+		line = 1
 	}
-	return c.lines[line-1], text[2]
+	return c.lines[line-1], secret.ReplaceAllString(text[2], "$1")
 }
 
 // opaque resolves the types that are linked in, and takes all others for empty ones.
