@@ -38,10 +38,10 @@ func configFile(s *stack.Stack) string {
 	return filepath.Join(filepath.Dir(s.EndpointsPath()), "warmpath.yaml")
 }
 
-// gateway starts an Envoy with a configuration and returns the stack as its clients see
+// envoyWith starts an Envoy with a configuration and returns the stack as its clients see
 // it, and its admin listener. It waits longer for warmpath than doctor finds right: see
 // testenv.Start.
-func gateway(t *testing.T, s *stack.Stack, config, listener, admin string) (*stack.Stack, string) {
+func envoyWith(t *testing.T, s *stack.Stack, config, listener, admin string) (*stack.Stack, string) {
 	t.Helper()
 	patient := strings.NewReplacer("message_timeout: 0.25s", "message_timeout: 5s", "timeout: 0.3s", "timeout: 5s").Replace(config)
 	file := filepath.Join(t.TempDir(), "envoy.yaml")
@@ -108,7 +108,7 @@ func TestPrintedConfigurationSteers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			listener, admin := freeAddress(t), freeAddress(t)
-			there, envoyAdmin := gateway(t, s, tt.config(listener, admin), listener, admin)
+			there, envoyAdmin := envoyWith(t, s, tt.config(listener, admin), listener, admin)
 			for i := range 4 {
 				body := chat(strings.Repeat(fmt.Sprintf("Rule %d of the %s. ", i, tt.name), 80), "q", i%2 == 0)
 				home := homesOf(t, s, "/v1/chat/completions", body)[0]
@@ -177,7 +177,7 @@ func TestDoctorLive(t *testing.T) {
 	cold.Engine.BlockTokens = 1 << 14 // no prompt fills one, so nothing is cached
 	s := testenv.StartAsShipped(t, stack.Options{Replica: cold, Replicas: 3, Config: prefixAware(0), WithoutEnvoy: true})
 	listener, admin := freeAddress(t), freeAddress(t)
-	there, _ := gateway(t, s, printed(t, s, "--listener", listener, "--envoy-admin", admin), listener, admin)
+	there, _ := envoyWith(t, s, printed(t, s, "--listener", listener, "--envoy-admin", admin), listener, admin)
 	if got := ids(t, "doctor", "--json", "--live", there.URL, "-config", configFile(s)); !slices.Equal(got, []string{"probe-cold", "probe-cold", "probe-cold"}) {
 		t.Errorf("without a cache: found %q", got)
 	}
