@@ -65,12 +65,16 @@ resources:
 // WithTLS adds TLS with certificates of both sides to the clusters of warmpath in
 // what [Bootstrap] returned.
 func WithTLS(bootstrap []byte, t TLS) ([]byte, error) {
+	return withTLS(bootstrap, t, []string{ExtProcCluster, XDSCluster})
+}
+
+func withTLS(bootstrap []byte, t TLS, clusters []string) ([]byte, error) {
 	if err := t.validate(); err != nil {
 		return nil, err
 	}
 	block := t.fill(transportSocket)
 	text := string(bootstrap)
-	for _, cluster := range []string{ExtProcCluster, XDSCluster} {
+	for _, cluster := range clusters {
 		before := "    load_assignment:\n      cluster_name: " + cluster + "\n"
 		if n := strings.Count(text, before); n != 1 {
 			return nil, fmt.Errorf("bootstrap.yaml: %q occurs %d times, want once", before, n)

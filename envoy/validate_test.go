@@ -51,9 +51,10 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 	}
 	authority.Replace(t, tls.CASecret, caSecret)
 	authority.Replace(t, tls.CertSecret, certSecret)
-	for _, tt := range []struct {
+	type accepted = struct {
 		name, config, refusal string
-	}{
+	}
+	tests := []accepted{
 		{name: "bootstrap", config: string(bootstrap)},
 		{name: "bootstrap with other addresses", config: string(moved)},
 		{name: "bootstrap with Unix sockets", config: string(pipes)},
@@ -68,7 +69,18 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 		{name: "unknown field", config: strings.Replace(string(bootstrap), "failure_mode_allow:", "failure_mode_alow:", 1), refusal: "failure_mode_alow"},
 		{name: "no secret", config: strings.Replace(string(secured), "envoy.yaml", "absent.yaml", 1), refusal: "absent.yaml"},
 		{name: "no fallback", config: withPool(string(bootstrap), strings.Replace(string(envoy.Cluster()), "fallback_policy:", "x:", 1)), refusal: "fallback"},
-	} {
+	}
+	for name, o := range variants() {
+		if o.TLS != nil {
+			o.TLS = &tls
+		}
+		config, err := envoy.Render(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, accepted{name: name, config: string(config)})
+	}
+	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			out, err := validate(t, tt.config)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -26,6 +27,8 @@ const maxAnswer = 64 << 20
 // clientOptions say where a running server is, for commands that ask one.
 type clientOptions struct {
 	from, ca, cert, key, serverName string
+	// flag is what gave from, for errors; "" for -from.
+	flag string
 }
 
 // register adds the flags; from is the default.
@@ -54,7 +57,7 @@ func (o clientOptions) open() (*client, error) {
 			return d.DialContext(ctx, "unix", path)
 		}
 	} else if u, err := url.Parse(o.from); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("-from %.80q: want http://host:port, https://host:port or unix:/path", o.from)
+		return nil, fmt.Errorf("%s %.80q: want http://host:port, https://host:port or unix:/path", cmp.Or(o.flag, "-from"), o.from)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.serverName}
 	if o.ca != "" {

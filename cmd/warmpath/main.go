@@ -38,6 +38,8 @@ usage:
   warmpath top [flags]           watch a running server in the terminal
   warmpath simulate --trace FILE replay a trace on simulated replicas and compare policies
   warmpath advise --trace FILE   replay a trace and say what to set
+  warmpath envoy [flags]         print Envoy configuration that fits a warmpath.yaml
+  warmpath doctor [flags]        find what is wrong in an Envoy configuration or a running gateway
   warmpath version               print the version
 
 warmpath COMMAND -h tells more of one.
@@ -81,6 +83,10 @@ func dispatch(ctx context.Context, args []string, stdin io.Reader, stdout, stder
 		return simulate(rest, stdout, stderr)
 	case "advise":
 		return advise(rest, stdout, stderr)
+	case "envoy":
+		return printEnvoy(rest, stdout, stderr)
+	case "doctor":
+		return examine(ctx, rest, stdout, stderr)
 	case "version":
 		_, err := fmt.Fprintf(stdout, "warmpath %s\n", version())
 		return err

@@ -47,6 +47,7 @@ var components = []component{
 	{"xds", adapter, map[string]string{"envoy": "it sends the cluster of the file that is shipped"}},
 	{"envoy", adapter, nil},
 	{"internal/admin", adapter, nil},
+	{"internal/doctor", adapter, nil},
 	{"internal/certificate", adapter, map[string]string{"internal/config": "certificate files are watched as the configuration is, by the same code"}},
 	{"internal/config", adapter, nil},
 	{"internal/gossip", adapter, map[string]string{"proto": "it sends the messages that are defined there"}},

@@ -57,9 +57,9 @@ type sum struct {
 	n     int
 }
 
-// readEngine reads metrics in the Prometheus text format. Only the lines of the families
+// ParseMetrics reads an engine's metrics in the Prometheus text format. Only the lines of the families
 // are looked at.
-func readEngine(r io.Reader) (Engine, error) {
+func ParseMetrics(r io.Reader) (Engine, error) {
 	limited := &io.LimitedReader{R: r, N: maxMetrics + 1}
 	lines := bufio.NewScanner(limited)
 	lines.Buffer(make([]byte, 0, 4096), maxMetricLine)

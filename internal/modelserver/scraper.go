@@ -54,5 +54,5 @@ func (s *Scraper) ask(ctx context.Context, address string) (Engine, error) {
 		return Engine{}, err
 	}
 	defer answer.Close()
-	return readEngine(answer)
+	return ParseMetrics(answer)
 }

@@ -42,7 +42,7 @@ vllm:gpu_cache_usage_perc{engine="0"} 0.9
 		{"odd values", "vllm:prefix_cache_hits_total NaN\nvllm:prefix_cache_queries_total +Inf\nsglang:cache_hit_rate -1\nsglang:token_usage x\nvllm:kv_cache_usage_perc\n", Engine{nan, nan, nan, nan}},
 		{"other names", "vllm:prefix_cache_hits_total_of_all 4\nvllm:kv_cache_usage_perc_x{a=\"b\"} 0.9\n", Engine{nan, nan, nan, nan}},
 	} {
-		got, err := readEngine(strings.NewReader(tc.text))
+		got, err := ParseMetrics(strings.NewReader(tc.text))
 		if err != nil || !same(got, tc.want) {
 			t.Errorf("%s: %+v (%v), want %+v", tc.name, got, err, tc.want)
 		}
@@ -51,7 +51,7 @@ vllm:gpu_cache_usage_perc{engine="0"} 0.9
 		"more than 4194304 bytes": strings.Repeat("x y\n", maxMetrics/4+1),
 		"token too long":          strings.Repeat("x", maxMetricLine+1),
 	} {
-		if _, err := readEngine(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := ParseMetrics(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, want %q", err, name)
 		}
 	}
@@ -61,7 +61,7 @@ func FuzzReadEngine(f *testing.F) {
 	f.Add([]byte("vllm:prefix_cache_queries_total{a=\"}\"} 1\n"))
 	f.Add([]byte("sglang:cache_hit_rate 0.5 1700000000000"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		e, err := readEngine(strings.NewReader(string(text)))
+		e, err := ParseMetrics(strings.NewReader(string(text)))
 		for _, n := range []float64{e.Queries, e.Hits, e.HitRate, e.Usage} {
 			if err == nil && n < 0 {
 				t.Errorf("%+v", e)

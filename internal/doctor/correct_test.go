@@ -1,0 +1,153 @@
+package doctor_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/envoy"
+	"github.com/warmpath/warmpath/internal/doctor"
+)
+
+// setup is warmpath with its defaults.
+func setup() doctor.Setup {
+	return doctor.Setup{
+		BodyLimit: envoy.BodyLimit, Pools: []string{envoy.PoolCluster}, TenantHeader: "x-amzn-sagemaker-prefix-aware-id",
+		Inspection: true, Retries: true, ControlPlane: true,
+	}
+}
+
+func examine(t *testing.T, name string, config []byte, s doctor.Setup) []doctor.Finding {
+	t.Helper()
+	d, err := doctor.Read(name, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := doctor.Examine(d, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return findings
+}
+
+// What is shipped has nothing wrong with it, whatever it is asked for; what is asked for
+// and has a drawback is told of it.
+func TestNothingInWhatIsShipped(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*/envoy.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d examples (%v)", len(files), err)
+	}
+	for _, file := range files {
+		if filepath.Base(filepath.Dir(file)) == "before" {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range examine(t, file, data, setup()) {
+			t.Errorf("%s: %s: %s", f.Where(), f.ID, f.Found)
+		}
+	}
+	two := []string{"10.0.0.1:8000", "[fd00::2]:8000"}
+	tls := &envoy.TLS{ServerName: "warmpath", CA: "c/ca.pem", Cert: "c/a.pem", Key: "c/a.key", CASecret: "./ca.yaml", CertSecret: "./a.yaml"}
+	for _, tt := range []struct {
+		o      envoy.Options
+		change func(*doctor.Setup)
+		want   string
+	}{
+		{o: envoy.Options{}},
+		{o: envoy.Options{TLS: tls, Collector: "otel:4317", Sampling: 1}},
+		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "unix:/run/a.sock", XDS: "unix:/run/b.sock"}}},
+		{o: envoy.Options{Endpoints: two}, change: func(s *doctor.Setup) { s.Known, s.ControlPlane, s.Members = true, false, two }},
+		{o: envoy.Options{Endpoints: two, HeaderSteering: true}},
+		{o: envoy.Options{Pool: "llm", TenantHeader: "x-tenant", BodyLimit: 1 << 20}, change: func(s *doctor.Setup) {
+			s.Known, s.Pools, s.TenantHeader, s.BodyLimit = true, []string{"llm"}, "x-tenant", 1<<20
+		}},
+		{o: envoy.Options{WithoutInspection: true}, change: func(s *doctor.Setup) { s.Inspection = false }},
+		{o: envoy.Options{WithoutInspection: true}, want: "no-inspection"},
+		{o: envoy.Options{Body: envoy.BodyBuffered}},
+		{o: envoy.Options{Body: envoy.BodyNone}, want: "body-never"},
+		{o: envoy.Options{Body: envoy.BodyFullDuplex}, want: "body-full-duplex"},
+	} {
+		config, err := envoy.Render(tt.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := setup()
+		if tt.change != nil {
+			tt.change(&s)
+		}
+		got := ""
+		for _, f := range examine(t, "envoy.yaml", config, s) {
+			got += f.ID + " "
+		}
+		if got != "" && got != tt.want+" " || got == "" && tt.want != "" {
+			t.Errorf("%s: found %q, want %q", fmt.Sprintf("%+v", tt.o), got, tt.want)
+		}
+	}
+}
+
+// What is written otherwise and means the same, or is nobody's business, is no fault.
+func TestHarmless(t *testing.T) {
+	const limit = "                request_body_buffer_limit: 4194304\n"
+	off := "                  warmpath.ext_proc:\n" + `                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                    disabled: true\n"
+	for name, f := range map[string]fault{
+		"everything may be asked for": {from: "              allowed_override_modes:\n" + bufferedLine + "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
+		"lower camel case":            {from: "failure_mode_allow: true", to: "failureModeAllow: true"},
+		"ignored":                     {from: "node: {", to: "mine: !ignore {a: 1}\nnode: {"},
+		"numbers for words":           {from: "response_trailer_mode: SEND\n", to: "response_trailer_mode: 1\n"},
+		"a type that is not known":    {from: router, to: "          - {name: mine, typed_config: {\"@type\": type.googleapis.com/of.Mine, a: 1}}\n" + router},
+		"buffered by the listener":    {base: own, from: limit, to: "                request_body_buffer_limit: 65536\n"},
+		"the nearest settings count":  {from: route, to: route + "                typed_per_filter_config:\n" + strings.Replace(off, "disabled: true", "overrides: {failure_mode_allow: true}", 1)},
+		"on for this route only": {base: own, from: route, to: route + "                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
+			`                    "@type": type.googleapis.com/envoy.config.route.v3.FilterConfig` + "\n                    config:\n" +
+			`                      "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                      overrides: {}\n"},
+		"told of this route only": {base: own, from: route, to: perRoute("overrides: {processing_mode: {response_trailer_mode: SEND}}")},
+		"another's control plane": {from: "warmpath_xds", to: "xds-grpc"},
+	} {
+		config := string(f.config(t))
+		switch name {
+		case "buffered by the listener":
+			config = strings.Replace(config, "  - name: llm\n    address:", "  - name: llm\n    per_connection_buffer_limit_bytes: 8388608\n    address:", 1)
+		case "the nearest settings count":
+			config = strings.Replace(config, "            - name: llm\n", "            - name: llm\n              typed_per_filter_config:\n"+off, 1)
+			config = strings.Replace(config, "              - name: other_pools\n", "              - name: other_pools\n                typed_per_filter_config:\n"+strings.Replace(off, "disabled: true", "overrides: {}", 1), 1)
+		case "on for this route only", "told of this route only":
+			web := "              - {name: web, match: {prefix: /web}, route: {cluster: warmpath_ext_proc}}\n"
+			config = strings.Replace(config, route, web+route, 1)
+			if name == "on for this route only" {
+				config = strings.Replace(config, filterStart, filterStart+"            disabled: true\n", 1)
+				break
+			}
+			config = strings.NewReplacer("request_header_mode: SEND\n", "request_header_mode: SKIP\n", "response_header_mode: SEND        #", "response_header_mode: SKIP        #",
+				"                response_trailer_mode: SEND\n", "").Replace(config)
+		case "another's control plane":
+			config = strings.Replace(config, "api_type: DELTA_GRPC", "api_type: GRPC", 1)
+		}
+		for _, found := range examine(t, "envoy.yaml", []byte(config), setup()) {
+			t.Errorf("%s: found %s at %s: %s", name, found.ID, found.Where(), found.Found)
+		}
+	}
+}
+
+// JSON has its lines too, and lower camel case its places.
+func TestJSON(t *testing.T) {
+	config := "{\n\"admin\": {\n\"address\": {\"socketAddress\": {\"address\": \"0.0.0.0\", \"portValue\": 1}}},\n\"staticResources\": {}\n}"
+	var got []string
+	for _, f := range examine(t, "envoy.json", []byte(config), setup()) {
+		got = append(got, f.ID+" "+f.Where())
+	}
+	if want := "no-ext-proc envoy.json:1:1, admin-open envoy.json:3:1"; strings.Join(got, ", ") != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	camel := "staticResources: {listeners: [{filterChains: [{filters: [{name: hcm, typedConfig: {\n\"@type\": " +
+		"type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager,\n  httpFilters: []}}]}]}]}"
+	for _, f := range examine(t, "camel.yaml", []byte(camel), setup()) {
+		if f.ID == "no-ext-proc" && f.Where() != "camel.yaml:3:3" {
+			t.Errorf("%s is at %s", f.ID, f.Where())
+		}
+	}
+}

@@ -1,0 +1,264 @@
+package doctor_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/envoy"
+	"github.com/warmpath/warmpath/internal/doctor"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+// own has the cluster of the model servers in the file, steered by metadata; byHeader by
+// a header.
+var (
+	own      = envoy.Options{Endpoints: []string{"10.0.0.1:8000", "10.0.0.2:8000"}}
+	byHeader = envoy.Options{Endpoints: own.Endpoints, HeaderSteering: true}
+)
+
+// fault is one small change of what is shipped, by which exactly one rule finds something.
+type fault struct {
+	id   string
+	base envoy.Options
+	// from is replaced by to, each time that it occurs.
+	from, to string
+	setup    func(*doctor.Setup)
+}
+
+const (
+	filterStart = "          - name: warmpath.ext_proc\n"
+	router      = "          - name: envoy.filters.http.router\n"
+	poolRoute   = "                  cluster: warmpath_pool\n"
+	keepalive   = "http2_protocol_options: {connection_keepalive: {interval: 10s, timeout: 5s}}"
+	previous    = `                    retry_host_predicate:
+                    - name: envoy.retry_host_predicates.previous_hosts
+                      typed_config:
+                        "@type": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate
+`
+	bufferedLine = "              - {request_body_mode: BUFFERED, response_header_mode: SEND, response_trailer_mode: SEND}\n"
+)
+
+// another is a second ext_proc filter through which bodies pass.
+const another = `          - name: another
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor
+              grpc_service: {envoy_grpc: {cluster_name: warmpath_xds}}
+              processing_mode: {request_body_mode: STREAMED}
+`
+
+// perRoute gives the pool's route settings of its own for warmpath's filter.
+func perRoute(settings string) string {
+	return "              - name: pool\n                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
+		`                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                    " + settings + "\n"
+}
+
+const route = "              - name: pool\n"
+
+func known(s *doctor.Setup) { s.Known = true }
+
+var faults = []fault{
+	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              failure_mode_alow: true"},
+	{id: "filter-off", from: route, to: perRoute("disabled: true")},
+	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
+	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
+	{id: "filter-elsewhere", base: own, from: route, to: "              - {name: models, match: {path: /v1/models}, route: {cluster: warmpath_ext_proc, timeout: 5s}}\n" + route},
+	{id: "filter-name", from: "- name: warmpath.ext_proc", to: "- name: envoy.filters.http.ext_proc"},
+	{id: "processor-before", from: filterStart, to: another + filterStart},
+	{id: "processor-after", from: router, to: another + router},
+	{id: "compressor-after", from: router, to: `          - name: zip
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.compressor.v3.Compressor
+              compressor_library: {name: gzip, typed_config: {"@type": type.googleapis.com/envoy.extensions.compression.gzip.compressor.v3.Gzip}}
+` + router},
+	{id: "buffer-filter", from: filterStart, to: `          - name: whole
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer
+              max_request_bytes: 65536
+` + filterStart},
+	{id: "buffer-filter", from: filterStart, to: `          - name: auth
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz
+              grpc_service: {envoy_grpc: {cluster_name: warmpath_xds}}
+              with_request_body: {max_request_bytes: 8192}
+` + filterStart},
+	{id: "fails-closed", from: "failure_mode_allow: true", to: "failure_mode_allow: false"},
+	{id: "fails-closed", from: "              failure_mode_allow: true\n", to: ""},
+	{id: "fails-closed", from: route, to: perRoute("overrides: {failure_mode_allow: false}")},
+	{id: "observes-only", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              observability_mode: true"},
+	{id: "message-timeout", from: "message_timeout: 0.25s", to: "message_timeout: 10s"},
+	{id: "message-timeout", from: "              message_timeout: 0.25s\n", to: ""},
+	{id: "no-metadata", from: "untyped: [envoy.lb, warmpath]", to: "untyped: [warmpath]"},
+	{id: "no-retries", from: "              mutation_rules: {allow_envoy: true} # x-envoy-retry-on and x-envoy-max-retries\n", to: ""},
+	{id: "no-retries", from: "{allow_envoy: true}", to: "{allow_envoy: true, disallow_all: true}"},
+	{id: "headers-withheld", from: "failure_mode_allow: true", to: `failure_mode_allow: true
+              forward_rules: {allowed_headers: {patterns: [{prefix: "content-"}, {exact: ":path"}]}}`},
+	{id: "served-unseen", from: "response_attributes: [upstream.address, ", to: "response_attributes: ["},
+	{id: "route-kept", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              route_cache_action: RETAIN"},
+	{id: "no-request-headers", from: "request_header_mode: SEND\n                #", to: "request_header_mode: SKIP\n                #"},
+	{id: "body-streamed", from: "request_body_mode: NONE\n", to: "request_body_mode: STREAMED\n"},
+	{id: "body-partial", from: "request_body_mode: NONE\n", to: "request_body_mode: BUFFERED_PARTIAL\n"},
+	{id: "body-full-duplex", from: "request_body_mode: NONE\n", to: "request_body_mode: FULL_DUPLEX_STREAMED\n                request_trailer_mode: SEND\n"},
+	{id: "body-buffered", from: "request_body_mode: NONE\n", to: "request_body_mode: BUFFERED\n"},
+	{id: "body-never", from: bufferedLine, to: ""},
+	{id: "body-never", from: "allow_mode_override: true", to: "allow_mode_override: false"},
+	{id: "body-never", from: "{request_body_mode: BUFFERED, response_header_mode: SEND, ", to: "{request_body_mode: BUFFERED, request_trailer_mode: SEND, response_header_mode: SEND, "},
+	{id: "no-response-headers", from: "response_header_mode: SEND        #", to: "response_header_mode: SKIP        #"},
+	{id: "no-trailers", from: "                response_trailer_mode: SEND\n", to: ""},
+	{id: "no-trailers", from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SEND, response_header_mode: SEND}}")},
+	{id: "response-body", from: "response_body_mode: NONE          #", to: "response_body_mode: STREAMED          #"},
+	{id: "no-inspection", from: "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
+
+	{id: "client-steers", base: byHeader, from: "              - {remove: x-gateway-destination-endpoint}\n", to: ""},
+	{id: "client-pool", from: "              - {remove: x-warmpath-pool}\n", to: ""},
+	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n              - {remove: x-envoy-retry-grpc-on}\n", to: ""},
+	{id: "steering-removed", base: byHeader, from: route, to: route + "                request_headers_to_remove: [X-Gateway-Destination-Endpoint]\n"},
+	{id: "choice-leaks", from: "                request_headers_to_remove: [x-gateway-destination-endpoint]\n", to: ""},
+
+	{id: "route-timeout", from: poolRoute + "                  timeout: 0s ", to: poolRoute + "                  #"},
+	{id: "route-timeout", from: poolRoute + "                  timeout: 0s", to: poolRoute + "                  timeout: 60s"},
+	{id: "route-timeout", from: poolRoute, to: poolRoute + "                  max_stream_duration: {max_stream_duration: 30s}\n"},
+	{id: "route-timeout", from: "num_retries: 2", to: "num_retries: 2\n                    per_try_timeout: 30s"},
+	{id: "route-timeout", from: "          codec_type: AUTO", to: "          common_http_protocol_options: {max_stream_duration: 120s}\n          codec_type: AUTO"},
+	{id: "idle-timeout", from: "          stream_idle_timeout: 3600s\n", to: ""},
+	{id: "idle-timeout", from: poolRoute, to: poolRoute + "                  idle_timeout: 30s\n"},
+	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: ""},
+	{id: "body-limit", setup: func(s *doctor.Setup) { s.BodyLimit = 8 << 20 }},
+	{id: "body-limit-unused", setup: func(s *doctor.Setup) { s.Known, s.BodyLimit = true, 1<<20 }},
+	{id: "retry-static", from: poolRoute, to: poolRoute, base: own}, // changed below
+	{id: "retry-duplicates", from: bufferedLine, to: bufferedLine + strings.Replace(bufferedLine, "BUFFERED", "BUFFERED_PARTIAL", 1)},
+	{id: "same-host-retried", base: own, from: previous, to: ""},
+	{id: "no-hash", base: own, from: "                  hash_policy:\n                  - header: {header_name: x-amzn-sagemaker-prefix-aware-id}\n", to: ""},
+	{id: "other-tenant-header", base: own, setup: func(s *doctor.Setup) { s.TenantHeader = "x-tenant" }},
+	{id: "cluster-unknown", base: own, from: poolRoute, to: "                  weighted_clusters: {clusters: [{name: warmpath_pool, weight: 1}, {name: gone, weight: 1}]}\n"},
+	{id: "clusters-validated", from: "            validate_clusters: false\n", to: ""},
+
+	{id: "no-override-host", base: own, from: "load_balancing_policy:\n", to: "#\n", setup: known},
+	{id: "other-source", base: own, from: "metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n            selected", to: "metadata: {key: envoy.other, path: [{key: x-gateway-destination-endpoint}]}\n            selected"},
+	{id: "no-fallback", base: own, from: "fallback_policy:", to: "# fallback_policy:"},
+	{id: "any-address", base: own, from: "    type: STATIC\n", to: "    type: ORIGINAL_DST\n    original_dst_lb_config: {use_http_header: true}\n"},
+	{id: "one-address", base: own, from: "    type: STATIC\n", to: "    type: LOGICAL_DNS\n"},
+	{id: "locality", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {healthy_panic_threshold: {value: 0}, locality_weighted_lb_config: {}}"},
+	{id: "pool-breakers", base: own, from: "{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}", to: "{max_requests: 1024, max_retries: 100000}"},
+	{id: "retry-breaker", base: own, from: ", max_retries: 100000}", to: "}"},
+	{id: "pool-panic", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {}"},
+	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},
+	{id: "closing-engine", base: own, setup: func(s *doctor.Setup) { s.ClosingEngine = true }},
+	{id: "members-missing", base: own, setup: func(s *doctor.Setup) { s.Known, s.Members = true, []string{"10.0.0.1:8000", "10.0.0.3:8000"} }},
+
+	{id: "address-twice", base: own, from: "address: \"10.0.0.2\"", to: "address: \"10.0.0.1\""},
+
+	{id: "ext-proc-unknown", from: "{cluster_name: warmpath_ext_proc}", to: "{cluster_name: warmpath_extproc}"},
+	{id: "ext-proc-http1", base: own, from: keepalive, to: "http_protocol_options: {}"},
+	{id: "ext-proc-breakers", base: own, from: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}]", to: "thresholds: []"},
+	{id: "ext-proc-health", from: "grpc_health_check: {}", to: "tcp_health_check: {}"},
+	{id: "ext-proc-panic", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{update_merge_window: 0s}"},
+	{id: "merge-window", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{healthy_panic_threshold: {value: 0}}"},
+
+	{id: "xds-unknown", from: "        cluster_name: warmpath_xds\n        #", to: "        cluster_name: warmpath_control\n        #"},
+	{id: "xds-not-delta", from: "api_type: DELTA_GRPC", to: "api_type: GRPC"},
+	{id: "xds-http1", from: "name: warmpath_xds\n    type: STRICT_DNS\n", to: "name: warmpath_xds\n    type: STRICT_DNS\n    # no HTTP/2\n"}, // changed below
+	{id: "xds-keepalive", from: "name: warmpath_xds\n    type: STRICT_DNS\n", to: "name: warmpath_xds\n    type: STRICT_DNS\n    # no keepalive\n"},
+	{id: "xds-backoff", from: "        retry_policy: {retry_back_off: {base_interval: 0.2s, max_interval: 1s}}\n", to: ""},
+	{id: "no-node", from: "node: {id: envoy, cluster: warmpath}\n", to: ""},
+	{id: "sampling-zero", base: envoy.Options{Collector: "otel:4317"}, from: "random_sampling: {value: 100} ", to: "random_sampling: {value: 0} "},
+	{id: "span-dropped", base: envoy.Options{Collector: "otel:4317"}, from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              emit_client_span: false"},
+	{id: "admin-open", from: "{address: 127.0.0.1, port_value: 9901}", to: "{address: 0.0.0.0, port_value: 9901}"},
+}
+
+// config is the configuration with the fault.
+func (f fault) config(t *testing.T) []byte {
+	t.Helper()
+	shipped, err := envoy.Render(f.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(shipped)
+	if f.from != "" {
+		if !strings.Contains(text, f.from) {
+			t.Fatalf("%s: no %q in what is shipped", f.id, f.from)
+		}
+		text = strings.ReplaceAll(text, f.from, f.to)
+	}
+	cluster := strings.Index(text, "  - name: warmpath_xds\n")
+	switch f.id {
+	case "retry-static", "retry-duplicates":
+		text = strings.Replace(text, "num_retries: 2", "num_retries: 2\n                    retry_on: connect-failure", 1)
+	case "xds-http1":
+		text = text[:cluster] + strings.Replace(text[cluster:], keepalive, "http_protocol_options: {}", 1)
+	case "xds-keepalive":
+		text = text[:cluster] + strings.Replace(text[cluster:], keepalive, "http2_protocol_options: {}", 1)
+	case "no-fallback": // and what is below it
+		before, after, _ := strings.Cut(text, "# fallback_policy:")
+		_, rest, _ := strings.Cut(after, "hash_balance_factor: 125}\n")
+		text = before + "\n" + rest
+	case "no-override-host":
+		before, after, _ := strings.Cut(text, "    #\n")
+		_, rest, ok := strings.Cut(after, "hash_balance_factor: 125}\n")
+		if !ok {
+			t.Fatal("the policy of the pool has another form")
+		}
+		text = before + "    lb_policy: ROUND_ROBIN\n" + rest
+	}
+	return []byte(text)
+}
+
+func (f fault) settings() doctor.Setup {
+	s := setup()
+	if f.setup != nil {
+		f.setup(&s)
+	}
+	return s
+}
+
+// Each fault is found by its rule and by no other, at the place where it is.
+func TestFaults(t *testing.T) {
+	var golden strings.Builder
+	for _, f := range faults {
+		config := f.config(t)
+		findings := examine(t, "envoy.yaml", config, f.settings())
+		if len(findings) == 0 {
+			t.Errorf("%s: not found", f.id)
+		}
+		for _, found := range findings {
+			if found.ID != f.id {
+				t.Errorf("%s: also found %s at %s: %s", f.id, found.ID, found.Path, found.Found)
+			}
+			line := strings.TrimSpace(strings.Split(string(config), "\n")[found.Line-1])
+			fmt.Fprintf(&golden, "%s %s: %s\n    %s\n    %s\n", found.Severity, found.ID, found.Found, found.Path, line)
+		}
+	}
+	const file = "testdata/faults.golden"
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(golden.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if golden.String() != string(want) {
+		t.Errorf("%s has another content: go test ./internal/doctor -rewrite\n%s", file, golden.String())
+	}
+}
+
+// Every rule that looks at a configuration has a fault by which it is known to work.
+func TestEveryRuleHasAFault(t *testing.T) {
+	// TestBeforeAndAfter in examples, TestSmuggling, TestState
+	seeded := map[string]bool{"no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
+	for _, f := range faults {
+		seeded[f.id] = true
+	}
+	for _, r := range doctor.Rules() {
+		if !seeded[r.ID] && !r.Live() {
+			t.Errorf("no fault is seeded for %s", r.ID)
+		}
+		if r.What == "" || r.Why == "" || r.Source == "" || r.Fix == "" {
+			t.Errorf("%s: something is not said: %+v", r.ID, r)
+		}
+	}
+}

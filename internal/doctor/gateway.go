@@ -1,0 +1,223 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// Setup is what is known of warmpath's own configuration.
+type Setup struct {
+	// Known: there is one; without it the other fields are the defaults.
+	Known bool
+	// BodyLimit is limits.requestBodyBytes.
+	BodyLimit int64
+	// Pools are the names of the clusters of the pools.
+	Pools []string
+	// TenantHeader is tenant.header.
+	TenantHeader string
+	// Inspection: inspection.share is more than 0. Retries: retries are switched on.
+	Inspection, Retries bool
+	// ControlPlane: listen.xds is set.
+	ControlPlane bool
+	// Members are the addresses of the endpoints of the default pool, nil if they are
+	// not known.
+	Members []string
+	// ClosingEngine: the engines close connections without a word, as llama.cpp does.
+	ClosingEngine bool
+}
+
+// gateway is a configuration as the rules see it.
+type gateway struct {
+	setup     Setup
+	doc       *Document
+	dump      bool
+	bootstrap *bootstrapv3.Bootstrap
+	root      path // of the bootstrap
+	managers  []*manager
+	clusters  []*cluster
+	// delivered are route configurations that came over RDS, by name.
+	delivered map[string]delivered
+	// assigned are endpoints that came over EDS, by the service's name.
+	assigned map[string]*endpointv3.ClusterLoadAssignment
+	// complaints are what could not be understood.
+	complaints []complaint
+}
+
+type delivered struct {
+	at     path
+	config *routev3.RouteConfiguration
+}
+
+type complaint struct {
+	text string
+	line [2]int
+}
+
+// cluster is one of Envoy's, with its place.
+type cluster struct {
+	*clusterv3.Cluster
+	at path
+	// dynamic: it came over CDS.
+	dynamic bool
+}
+
+func (g *gateway) cluster(name string) *cluster {
+	for _, c := range g.clusters {
+		if c.GetName() == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// readBootstrap makes the gateway of a file.
+func (g *gateway) readBootstrap() error {
+	g.bootstrap = new(bootstrapv3.Bootstrap)
+	if err := g.decode(g.bootstrap); err != nil {
+		return err
+	}
+	static := g.bootstrap.GetStaticResources()
+	at := path{"static_resources"}
+	for i, c := range static.GetClusters() {
+		g.clusters = append(g.clusters, &cluster{Cluster: c, at: at.item("clusters", i)})
+	}
+	for i, l := range static.GetListeners() {
+		g.listener(l, at.item("listeners", i))
+	}
+	return nil
+}
+
+// readDump makes the gateway of what Envoy's admin listener answers.
+func (g *gateway) readDump() error {
+	g.dump = true
+	dump := new(adminv3.ConfigDump)
+	if err := g.decode(dump); err != nil {
+		return err
+	}
+	var later []func()
+	for i, section := range dump.GetConfigs() {
+		at := path{"configs", index(i)}
+		switch m := message(section).(type) {
+		case *adminv3.BootstrapConfigDump:
+			g.bootstrap, g.root = m.GetBootstrap(), at.with("bootstrap")
+		case *adminv3.ClustersConfigDump:
+			g.dumpedClusters(m, at)
+		case *adminv3.RoutesConfigDump:
+			for j, r := range m.GetDynamicRouteConfigs() {
+				if config, ok := message(r.GetRouteConfig()).(*routev3.RouteConfiguration); ok {
+					g.delivered[config.GetName()] = delivered{at.item("dynamic_route_configs", j).with("route_config"), config}
+				}
+			}
+		case *adminv3.EndpointsConfigDump:
+			for _, e := range m.GetDynamicEndpointConfigs() {
+				if a, ok := message(e.GetEndpointConfig()).(*endpointv3.ClusterLoadAssignment); ok {
+					g.assigned[a.GetClusterName()] = a
+				}
+			}
+		case *adminv3.ListenersConfigDump:
+			later = append(later, func() { g.dumpedListeners(m, at) })
+		}
+	}
+	for _, read := range later { // which name routes
+		read()
+	}
+	return nil
+}
+
+func (g *gateway) dumpedClusters(m *adminv3.ClustersConfigDump, at path) {
+	add := func(list string, i int, a *anypb.Any, dynamic bool) {
+		if c, ok := message(a).(*clusterv3.Cluster); ok {
+			g.clusters = append(g.clusters, &cluster{Cluster: c, at: at.item(list, i).with("cluster"), dynamic: dynamic})
+		}
+	}
+	for i, c := range m.GetStaticClusters() {
+		add("static_clusters", i, c.GetCluster(), false)
+	}
+	for i, c := range m.GetDynamicActiveClusters() {
+		add("dynamic_active_clusters", i, c.GetCluster(), true)
+	}
+}
+
+func (g *gateway) dumpedListeners(m *adminv3.ListenersConfigDump, at path) {
+	for i, l := range m.GetStaticListeners() {
+		if listener, ok := message(l.GetListener()).(*listenerv3.Listener); ok {
+			g.listener(listener, at.item("static_listeners", i).with("listener"))
+		}
+	}
+	for i, l := range m.GetDynamicListeners() {
+		if listener, ok := message(l.GetActiveState().GetListener()).(*listenerv3.Listener); ok {
+			g.listener(listener, at.item("dynamic_listeners", i).with("active_state", "listener"))
+		}
+	}
+}
+
+// decode reads the document, and remembers what it could not understand.
+func (g *gateway) decode(m proto.Message) error {
+	bad, reason, err := g.doc.decode(m)
+	if bad != nil {
+		g.complaints = append(g.complaints, complaint{text: reason, line: [2]int{bad.Line, bad.Column}})
+	}
+	return err
+}
+
+// message is what an Any holds, nil if its type is not known here.
+func message(a *anypb.Any) proto.Message {
+	if a == nil {
+		return nil
+	}
+	m, err := a.UnmarshalNew()
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+// listener adds the connection managers of a listener.
+func (g *gateway) listener(l *listenerv3.Listener, at path) {
+	chain := func(c *listenerv3.FilterChain, at path) {
+		for i, f := range c.GetFilters() {
+			if m, ok := message(f.GetTypedConfig()).(*hcmv3.HttpConnectionManager); ok {
+				g.managers = append(g.managers, g.manager(m, l, at.item("filters", i).with("typed_config")))
+			}
+		}
+	}
+	for i, c := range l.GetFilterChains() {
+		chain(c, at.item("filter_chains", i))
+	}
+	if l.GetDefaultFilterChain() != nil {
+		chain(l.GetDefaultFilterChain(), at.with("default_filter_chain"))
+	}
+}
+
+// overCDS tells whether clusters may come that are not in the configuration.
+func (g *gateway) overCDS() bool { return g.bootstrap.GetDynamicResources().GetCdsConfig() != nil }
+
+// socket is "ip:port" of an address, "" if it is none.
+func socket(a *corev3.Address) string {
+	s := a.GetSocketAddress()
+	if s == nil {
+		return ""
+	}
+	host := s.GetAddress()
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return fmt.Sprintf("%s:%d", host, s.GetPortValue())
+}
+
+// has tells whether a list of names has one, in any case.
+func has(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}

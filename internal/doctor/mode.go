@@ -1,0 +1,76 @@
+package doctor
+
+import (
+	"slices"
+
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+)
+
+// mode is what a part of the traffic is processed with.
+type mode struct {
+	*extprocv3.ProcessingMode
+	at path
+	p  *processor
+}
+
+// mode is the route's.
+func (r *route) mode() mode {
+	p := r.m.processor
+	if own := r.override.GetProcessingMode(); own != nil {
+		return mode{own, r.overrideAt.with("processing_mode"), p}
+	}
+	return mode{p.GetProcessingMode(), p.configAt.with("processing_mode"), p}
+}
+
+// silent tells whether nothing of a request goes to warmpath: then it is not asked.
+func (m mode) silent() bool {
+	const skip, none = extprocv3.ProcessingMode_SKIP, extprocv3.ProcessingMode_NONE
+	return m.GetRequestHeaderMode() == skip && m.GetResponseHeaderMode() == skip && m.GetRequestBodyMode() == none && m.GetResponseBodyMode() == none
+}
+
+// modes are those of all steered routes, each once; of a filter without known routes its
+// own.
+func (g *gateway) modes() (modes []mode) {
+	add := func(m mode) {
+		if !slices.ContainsFunc(modes, func(known mode) bool { return known.at.String() == m.at.String() }) {
+			modes = append(modes, m)
+		}
+	}
+	steered := g.steered()
+	for _, m := range g.processors() {
+		known := false
+		for _, r := range steered {
+			if r.m == m {
+				known = true
+				add(r.mode())
+			}
+		}
+		if !known {
+			add(mode{m.processor.GetProcessingMode(), m.processor.configAt.with("processing_mode"), m.processor})
+		}
+	}
+	return modes
+}
+
+// buffers tells whether whole bodies go to warmpath, or may when it asks.
+func (m mode) buffers() bool {
+	switch m.GetRequestBodyMode() {
+	case extprocv3.ProcessingMode_BUFFERED:
+		return true
+	case extprocv3.ProcessingMode_NONE:
+		return m.p.mayAsk(extprocv3.ProcessingMode_BUFFERED, extprocv3.ProcessingMode_NONE)
+	default:
+		return false
+	}
+}
+
+// mayAsk tells whether warmpath may change the modes of a request's and a response's
+// body. Envoy compares all modes but that of the request's headers.
+func (p *processor) mayAsk(request, response extprocv3.ProcessingMode_BodySendMode) bool {
+	return p.GetAllowModeOverride() && (len(p.GetAllowedOverrideModes()) == 0 ||
+		slices.ContainsFunc(p.GetAllowedOverrideModes(), func(m *extprocv3.ProcessingMode) bool {
+			return m.GetRequestBodyMode() == request && m.GetResponseBodyMode() == response &&
+				m.GetResponseHeaderMode() == extprocv3.ProcessingMode_SEND && m.GetResponseTrailerMode() == extprocv3.ProcessingMode_SEND &&
+				m.GetRequestTrailerMode() == extprocv3.ProcessingMode_DEFAULT
+		}))
+}

@@ -1,0 +1,116 @@
+package doctor
+
+import (
+	"strings"
+
+	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+)
+
+// extProcRules are about the cluster in which warmpath is asked.
+func extProcRules() []Rule {
+	const away = "RATIONALE.md, What if warmpath is slow, frozen or gone?"
+	return []Rule{
+		{
+			ID: "ext-proc-unknown", Severity: Error, What: "the filter names a cluster that is nowhere",
+			Why: "warmpath is never asked, and --mode validate does not see it", Source: "DOCTOR.md, What was measured",
+			Fix: "add the cluster, or correct its name in grpc_service", check: extProcUnknown,
+		},
+		{
+			ID: "ext-proc-http1", Severity: Error, What: "the cluster of warmpath does not speak HTTP/2",
+			Why: "gRPC needs it: warmpath is never asked", Source: "DOCTOR.md, What was measured",
+			Fix: "http2_protocol_options in its typed_extension_protocol_options; in Kubernetes with Istio a port named grpc", check: extProcHTTP1,
+		},
+		{
+			ID: "ext-proc-breakers", Severity: Warning, What: "circuit breakers of warmpath's cluster at 1,024 or less",
+			Why: "one stream is open for each response in progress: of 1,300 at once 276 were not steered", Source: "RATIONALE.md, Why are the circuit breakers raised?",
+			Fix: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}]", check: extProcBreakers,
+		},
+		{
+			ID: "ext-proc-health", Severity: Warning, What: "no gRPC health check of warmpath",
+			Why: "a frozen warmpath costs message_timeout on every request; neither a TCP check nor outlier detection helped", Source: away,
+			Fix: "health_checks: [{timeout: 0.3s, interval: 0.5s, no_traffic_interval: 0.5s, unhealthy_threshold: 1, healthy_threshold: 1, grpc_health_check: {}}]", check: extProcHealth,
+		},
+		{
+			ID: "ext-proc-panic", Severity: Warning, What: "healthy_panic_threshold of warmpath's cluster is not 0",
+			Why: "a single warmpath that is unhealthy is asked all the same: the health check is in vain", Source: away,
+			Fix: "common_lb_config: {healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", check: extProcPanic,
+		},
+		{
+			ID: "merge-window", Severity: Note, What: "update_merge_window of warmpath's cluster is not 0",
+			Why: "Envoy gathers changes of its health for up to a second", Source: away,
+			Fix: "common_lb_config: {update_merge_window: 0s}", check: mergeWindow,
+		},
+	}
+}
+
+func extProcUnknown(g *gateway, report report) {
+	for _, m := range g.processors() {
+		name := m.processor.GetGrpcService().GetEnvoyGrpc().GetClusterName()
+		at := m.processor.configAt.with("grpc_service")
+		switch {
+		case m.processor.GetGrpcService().GetGoogleGrpc() != nil:
+		case name == "":
+			report(at, "no grpc_service with envoy_grpc")
+		case g.cluster(name) == nil && (g.dump || !g.overCDS() || strings.HasPrefix(name, "warmpath")):
+			report(at.with("envoy_grpc", "cluster_name"), "the cluster %s is nowhere", quoted(name))
+		}
+	}
+}
+
+// http2 tells whether the cluster speaks it without being asked.
+func (c *cluster) http2() bool {
+	options, _ := c.httpOptions()
+	switch o := options.GetUpstreamProtocolOptions().(type) {
+	case *upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_:
+		return o.ExplicitHttpConfig.GetHttp2ProtocolOptions() != nil
+	case *upstreamv3.HttpProtocolOptions_AutoConfig:
+		return c.GetTransportSocket() != nil
+	case *upstreamv3.HttpProtocolOptions_UseDownstreamProtocolConfig:
+		return true
+	default:
+		//lint:ignore SA1019 older configurations have it
+		return c.GetHttp2ProtocolOptions() != nil
+	}
+}
+
+func extProcHTTP1(g *gateway, report report) {
+	for _, c := range g.extProcs() {
+		if !c.http2() {
+			report(c.at.with("typed_extension_protocol_options"), "the cluster %s", quoted(c.GetName()))
+		}
+	}
+}
+
+func extProcBreakers(g *gateway, report report) {
+	for _, c := range g.extProcs() {
+		c.breakers(report)
+	}
+}
+
+func extProcHealth(g *gateway, report report) {
+	for _, c := range g.extProcs() {
+		grpc := false
+		for _, h := range c.GetHealthChecks() {
+			grpc = grpc || h.GetGrpcHealthCheck() != nil
+		}
+		if !grpc {
+			report(c.at.with("health_checks"), "the cluster %s has no grpc_health_check", quoted(c.GetName()))
+		}
+	}
+}
+
+func extProcPanic(g *gateway, report report) {
+	for _, c := range g.extProcs() {
+		if c.panics() {
+			report(c.at.with("common_lb_config", "healthy_panic_threshold"), "of the cluster %s", quoted(c.GetName()))
+		}
+	}
+}
+
+func mergeWindow(g *gateway, report report) {
+	for _, c := range g.extProcs() {
+		if w := c.GetCommonLbConfig().GetUpdateMergeWindow(); w == nil || w.AsDuration() > 0 {
+			report(c.at.with("common_lb_config", "update_merge_window"), "of the cluster %s it is %s", quoted(c.GetName()), shown(w, "unset, which is 1s"))
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
+)
+
+// routeRules are about the routes to model servers.
+func routeRules() []Rule {
+	const static = "RATIONALE.md, Why is the route's retry policy without `retry_on`?"
+	return []Rule{
+		{
+			ID: "route-timeout", Severity: Error, What: "a route ends answers after less than 10 minutes",
+			Why: "Envoy's default is 15 s, and a streamed answer takes as long as it takes: it is cut", Source: "DOCTOR.md, What was measured",
+			Fix: "timeout: 0s on the route, and no max_stream_duration or per_try_timeout", check: routeTimeout,
+		},
+		{
+			ID: "idle-timeout", Severity: Warning, What: "a silent stream is ended after less than 10 minutes",
+			Why: "a long prompt may wait in an engine's queue for minutes before its first byte; Envoy's default is 5 minutes", Source: "DOCTOR.md, What was measured",
+			Fix: "stream_idle_timeout: 3600s", check: idleTimeout,
+		},
+		{
+			ID: "body-limit", Severity: Error, What: "Envoy keeps less of a body than limits.requestBodyBytes",
+			Why: "warmpath asks for a body that does not fit, and Envoy answers 413", Source: "CONFIG.md, limits",
+			Fix: "request_body_buffer_limit on the route equal to limits.requestBodyBytes; without it the listener's per_connection_buffer_limit_bytes holds, 1 MiB by default", check: bodyLimit,
+		},
+		{
+			ID: "body-limit-unused", Severity: Note, What: "Envoy would keep more of a body than limits.requestBodyBytes",
+			Why: "bodies between the two are routed by load although they would fit", Source: "CONFIG.md, limits",
+			Fix: "make the two equal", check: bodyLimitUnused,
+		},
+		{
+			ID: "retry-duplicates", Severity: Error, What: "a retry_on of the route's own, with a body mode in which parts of a body pass before its end",
+			Why:    "when warmpath dies in mid-upload Envoy sends parts of the body twice, surplus bytes that a client can choose: request smuggling",
+			Source: static, Fix: "take retry_on out: warmpath switches retries on per request. In Istio: retries: {attempts: 0} in the VirtualService", check: retryDuplicates,
+		},
+		{
+			ID: "retry-static", Severity: Warning, What: "a retry_on of the route's own",
+			Why:    "Envoy retries requests that warmpath did not decide, and with 5xx whole generations; with another body mode it would duplicate bodies",
+			Source: static, Fix: "take retry_on out: warmpath switches retries on per request. In Istio: retries: {attempts: 0} in the VirtualService", check: retryStatic,
+		},
+		{
+			ID: "same-host-retried", Severity: Note, What: "the retry policy has no previous_hosts predicate",
+			Why: "after the last named endpoint Envoy's own choice may fall on one that has just failed", Source: "DOCTOR.md, What was measured",
+			Fix: "the retry_policy of the shipped route, without retry_on", check: sameHostRetried,
+		},
+		{
+			ID: "no-hash", Severity: Note, What: "no hash_policy, and the fallback hashes",
+			Why: "while warmpath is away tenants are spread at random, to cold caches", Source: "RATIONALE.md, What if warmpath is slow, frozen or gone?",
+			Fix: "hash_policy: [{header: {header_name: …}}] with tenant.header", check: noHash,
+		},
+		{
+			ID: "other-tenant-header", Severity: Note, What: "the hash_policy has another header than tenant.header",
+			Why: "while warmpath is away tenants go elsewhere than a choice by their own header would send them", Source: "CONFIG.md, tenant",
+			Fix: "name tenant.header there", check: otherTenantHeader,
+		},
+		{
+			ID: "cluster-unknown", Severity: Error, What: "a route goes to a cluster that is nowhere",
+			Why: "requests get 503, or Envoy refuses to start", Source: "DOCTOR.md, What was measured",
+			Fix: "add the cluster, or dynamic_resources with cds_config, from which warmpath's comes", check: clusterUnknown,
+		},
+		{
+			ID: "clusters-validated", Severity: Error, What: "a route goes to a cluster that comes over CDS, and validate_clusters is not false",
+			Why: "Envoy refuses to start: it does not know the cluster yet", Source: "DOCTOR.md, What was measured",
+			Fix: "validate_clusters: false in the route_config", check: clustersValidated,
+		},
+	}
+}
+
+func routeTimeout(g *gateway, report report) {
+	for _, r := range g.toPools() {
+		at := r.at.with("route")
+		if t := seconds(r.action.GetTimeout(), defaultRoute); ends(t) {
+			report(at.with("timeout"), "%s ends answers after %s", r.label(), shown(r.action.GetTimeout(), "15s, the default"))
+		}
+		if t := r.action.GetMaxStreamDuration().GetMaxStreamDuration(); ends(seconds(t, 0)) {
+			report(at.with("max_stream_duration"), "%s ends answers after %s", r.label(), shown(t, ""))
+		}
+		if p, at := r.retries(); ends(seconds(p.GetPerTryTimeout(), 0)) {
+			report(at.with("per_try_timeout"), "%s gives up a try after %s", r.label(), shown(p.GetPerTryTimeout(), ""))
+		}
+	}
+	for _, m := range g.looked() {
+		if t := m.GetCommonHttpProtocolOptions().GetMaxStreamDuration(); ends(seconds(t, 0)) {
+			report(m.at.with("common_http_protocol_options", "max_stream_duration"), "every stream ends after %s", shown(t, ""))
+		}
+	}
+}
+
+func idleTimeout(g *gateway, report report) {
+	for _, r := range g.toPools() {
+		if t := r.action.GetIdleTimeout(); t != nil {
+			if ends(t.AsDuration()) {
+				report(r.at.with("route", "idle_timeout"), "%s ends silent streams after %s", r.label(), t.AsDuration())
+			}
+			continue
+		}
+		if t := r.m.GetStreamIdleTimeout(); ends(seconds(t, defaultIdle)) {
+			report(r.m.at.with("stream_idle_timeout"), "silent streams end after %s", shown(t, "5m0s, the default"))
+		}
+	}
+}
+
+// read are the routes whose bodies warmpath may ask for, or might if it were there.
+func (g *gateway) read() (routes []*route) {
+	for _, r := range g.steered() {
+		if r.m.processor == nil || r.mode().buffers() {
+			routes = append(routes, r)
+		}
+	}
+	return routes
+}
+
+func bodyLimit(g *gateway, report report) {
+	for _, r := range g.read() {
+		if limit, at := r.bodyLimit(); int64(limit) < g.setup.BodyLimit {
+			report(at, "%s keeps %d bytes, limits.requestBodyBytes is %d", r.label(), limit, g.setup.BodyLimit)
+		}
+	}
+}
+
+func bodyLimitUnused(g *gateway, report report) {
+	for _, r := range g.read() {
+		if limit, at := r.bodyLimit(); r.m.processor != nil && g.setup.Known && int64(limit) > g.setup.BodyLimit {
+			report(at, "%s keeps %d bytes, limits.requestBodyBytes is %d", r.label(), limit, g.setup.BodyLimit)
+		}
+	}
+}
+
+// staticRetries reports the routes with a retry_on of their own whose bodies may, or may
+// not, be duplicated by it.
+func staticRetries(g *gateway, report report, duplicates bool) {
+	for _, r := range g.toPools() {
+		policy, at := r.retries()
+		if strings.TrimSpace(policy.GetRetryOn()) == "" {
+			continue
+		}
+		partial := false
+		if r.m.processor != nil && !r.off {
+			m := r.mode()
+			partial = streams(m.GetRequestBodyMode()) || m.p.listsPartial()
+		}
+		if partial == duplicates {
+			report(at.with("retry_on"), "%s has retry_on: %s", r.label(), quoted(policy.GetRetryOn()))
+		}
+	}
+}
+
+// listsPartial tells whether somebody has allowed a mode in which parts of bodies pass.
+func (p *processor) listsPartial() bool {
+	return p.GetAllowModeOverride() && slices.ContainsFunc(p.GetAllowedOverrideModes(), func(m *extprocv3.ProcessingMode) bool { return streams(m.GetRequestBodyMode()) })
+}
+
+func retryDuplicates(g *gateway, report report) { staticRetries(g, report, true) }
+
+func retryStatic(g *gateway, report report) { staticRetries(g, report, false) }
+
+func sameHostRetried(g *gateway, report report) {
+	for _, r := range g.steered() {
+		policy, at := r.retries()
+		if at == nil {
+			at = r.at.with("route")
+		}
+		isPrevious := func(p *routev3.RetryPolicy_RetryHostPredicate) bool {
+			return strings.HasSuffix(p.GetTypedConfig().GetTypeUrl(), ".PreviousHostsPredicate")
+		}
+		if g.setup.Retries && r.m.processor != nil && !slices.ContainsFunc(policy.GetRetryHostPredicate(), isPrevious) {
+			report(at, "%s has no retry_host_predicate previous_hosts", r.label())
+		}
+	}
+}
+
+// hashes are the headers that a route's hash policy names.
+func (r *route) hashes() (headers []string) {
+	for _, h := range r.action.GetHashPolicy() {
+		if name := h.GetHeader().GetHeaderName(); name != "" {
+			headers = append(headers, name)
+		}
+	}
+	return headers
+}
+
+// hashing tells whether the fallback of a route's cluster hashes, as far as is known.
+func (g *gateway) hashing(r *route) bool {
+	if r.byHeader != "" {
+		return true
+	}
+	return slices.ContainsFunc(r.clusters, func(name string) bool {
+		c := g.cluster(name)
+		policy, _ := c.overrideHost()
+		if policy == nil { // comes from warmpath
+			return c == nil
+		}
+		for _, p := range policy.GetFallbackPolicy().GetPolicies() {
+			url := p.GetTypedExtensionConfig().GetTypedConfig().GetTypeUrl()
+			if strings.HasSuffix(url, ".RingHash") || strings.HasSuffix(url, ".Maglev") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func noHash(g *gateway, report report) {
+	for _, r := range g.steered() {
+		if r.m.processor != nil && len(r.action.GetHashPolicy()) == 0 && g.hashing(r) {
+			report(r.at.with("route", "hash_policy"), "%s has no hash_policy", r.label())
+		}
+	}
+}
+
+func otherTenantHeader(g *gateway, report report) {
+	for _, r := range g.steered() {
+		if names := r.hashes(); r.m.processor != nil && len(names) > 0 && !has(names, g.setup.TenantHeader) {
+			report(r.at.with("route", "hash_policy"), "%s hashes %q, tenant.header is %s", r.label(), names, g.setup.TenantHeader)
+		}
+	}
+}
+
+func clusterUnknown(g *gateway, report report) {
+	for _, m := range g.looked() {
+		for _, r := range m.routes {
+			for _, name := range r.clusters {
+				if g.cluster(name) == nil && (!g.overCDS() || g.dump) {
+					report(r.at.with("route", "cluster"), "%s goes to the cluster %s, which is nowhere", r.label(), quoted(name))
+				}
+			}
+		}
+	}
+}
+
+func clustersValidated(g *gateway, report report) {
+	for _, m := range g.looked() {
+		validated := m.routeConfig.GetValidateClusters()
+		if m.GetRds() != nil || validated != nil && !validated.GetValue() {
+			continue
+		}
+		for _, r := range m.routes {
+			for _, name := range r.clusters {
+				if c := g.cluster(name); !g.dump && c == nil && g.overCDS() {
+					report(m.routeConfigAt.with("validate_clusters"), "%s goes to the cluster %s, which comes over CDS", r.label(), quoted(name))
+				}
+			}
+		}
+	}
+}
