@@ -22,6 +22,10 @@ type arm struct {
 	module string
 	// twin is the arm that gets the same messages from Envoy and does nothing.
 	twin string
+	// silent: everything that only tells is off: metrics, the live page, inspection.
+	silent bool
+	// quiet is the arm that is the same but silent.
+	quiet string
 }
 
 // router is a kind of program that decides.
@@ -54,7 +58,8 @@ var arms = []arm{
 	{name: "warmpath-random", router: warmpath, strategy: "RANDOM", twin: "noop-headers"},
 	{name: "warmpath-least", router: warmpath, strategy: "LEAST_OUTSTANDING_REQUESTS", twin: "noop-headers"},
 	{name: aware, router: warmpath, strategy: "PREFIX_AWARE", twin: "noop"},
-	{name: "warmpath-auto", router: warmpath, strategy: "PREFIX_AWARE", length: "auto", twin: "noop"},
+	{name: "warmpath-auto", router: warmpath, strategy: "PREFIX_AWARE", length: "auto", twin: "noop", quiet: "warmpath-auto-silent"},
+	{name: "warmpath-auto-silent", router: warmpath, strategy: "PREFIX_AWARE", length: "auto", twin: "noop", silent: true},
 	{name: "warmpath-kv-aware", router: warmpath, strategy: "KV_AWARE", twin: "noop"},
 	{name: "sglang-router", router: peer, module: "sglang_router"},
 	{name: "smg", router: peer, module: "smg"},

@@ -25,6 +25,9 @@ const (
 	addedP99Bound   = 1.20
 	costBound       = 1.15
 	throughputBound = 0.95
+	// tellingBound is for what metrics, the live page and inspection take, as they are
+	// by default.
+	tellingBound = 1.05
 	// scanRate is how fast a body must be read at least, in bytes a second: the
 	// difference to the no-op may grow with the body by no more than that.
 	scanRate = 1.5e9
@@ -34,17 +37,21 @@ const (
 func criteria(all rounds, cases []testCase, arms []arm) (found []criterion) {
 	base := slices.IndexFunc(arms, func(a arm) bool { return a.name == baseline })
 	for n, a := range arms {
-		twin := slices.IndexFunc(arms, func(b arm) bool { return b.name == a.twin })
-		if twin < 0 {
-			continue
-		}
+		named := func(name string) int { return slices.IndexFunc(arms, func(b arm) bool { return b.name == name }) }
+		twin, quiet := named(a.twin), named(a.quiet)
 		for i, c := range cases {
+			if quiet >= 0 {
+				found = append(found, telling(a.name, c, all.of(i, n), all.of(i, quiet)))
+			}
+			if twin < 0 {
+				continue
+			}
 			for _, k := range ratios(all.of(i, n), all.of(i, twin), all.of(i, base)) {
 				k.Arm, k.Case = a.name, c.String()
 				found = append(found, k)
 			}
 		}
-		if a.name == aware {
+		if a.name == aware && twin >= 0 {
 			found = append(found, growths(all, cases, n, twin)...)
 		}
 	}
@@ -74,6 +81,15 @@ func ratios(own, twin, base []sample) []criterion {
 		k.Kept = k.AtLeast && k.Value >= k.Bound || !k.AtLeast && k.Value <= k.Bound
 	}
 	return list
+}
+
+// telling compares an arm with the one that tells nothing, round by round.
+func telling(name string, c testCase, own, quiet []sample) criterion {
+	value := record.SpreadOf(pairs(own, quiet, gatewayCost, over)).Median
+	return criterion{
+		Arm: name, Case: c.String(), What: "CPU of Envoy and router, against everything off",
+		Value: value, Bound: tellingBound, Unit: "×", Kept: value <= tellingBound,
+	}
 }
 
 // growths compares how the difference of an arm to its twin grows with the body

@@ -72,8 +72,9 @@ func testReport(t *testing.T, b binaries) {
 			}
 		}
 	}
-	// Five ratios for each case of seven arms, and the growth of one in two cases.
-	if len(r.Criteria) != 4*7*5+2 {
+	// Five ratios for each case of eight arms, what telling costs one, and the growth of
+	// one in two cases.
+	if len(r.Criteria) != 4*(8*5+1)+2 {
 		t.Errorf("%d criteria: %+v", len(r.Criteria), r.Criteria)
 	}
 	for _, want := range []string{"## 16 KiB, model after messages", "| noop-headers |", "| warmpath-least | 1 KiB, model before messages |"} {

@@ -99,3 +99,22 @@ func TestReport(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What telling costs is compared with the arm that tells nothing.
+func TestTelling(t *testing.T) {
+	arms := testArms(t, "warmpath-auto,warmpath-auto-silent")
+	for _, tc := range []struct {
+		router time.Duration
+		kept   bool
+	}{{50 * time.Millisecond, true}, {61 * time.Millisecond, true}, {64 * time.Millisecond, false}} {
+		all := rounds{{{
+			flat(time.Millisecond, 1000, 100*time.Millisecond, 0),
+			flat(2*time.Millisecond, 500, 200*time.Millisecond, tc.router),
+			flat(2*time.Millisecond, 500, 200*time.Millisecond, 50*time.Millisecond),
+		}}}
+		found := criteria(all, []testCase{{Bytes: 4096}}, arms)
+		if len(found) != 1 || found[0].Arm != "warmpath-auto" || found[0].Kept != tc.kept {
+			t.Errorf("%v of 50 ms: %+v", tc.router, found)
+		}
+	}
+}

@@ -111,11 +111,15 @@ func (s *system) startRouter(ctx context.Context, r *running) (err error) {
 }
 
 func (s *system) startWarmpath(ctx context.Context, r *running) error {
+	var config strings.Builder
 	admin, err := freeAddress()
 	if err != nil {
 		return err
 	}
-	var config strings.Builder
+	if r.silent {
+		admin = ""
+		config.WriteString("inspection: {share: 0}\n")
+	}
 	fmt.Fprintf(&config, "listen: {extProc: %q, xds: \"\", admin: %q}\n", r.extProc, admin)
 	length := r.length
 	if length == "" {
@@ -132,6 +136,9 @@ func (s *system) startWarmpath(ctx context.Context, r *running) error {
 	}
 	if r.router, err = stack.StartProcess(r.name, nil, s.binaries.warmpath, "serve", path); err != nil {
 		return err
+	}
+	if admin == "" {
+		return nil // Envoy asks it, and answers waits for that
 	}
 	return r.router.Await(ctx, func() error {
 		_, err := get(ctx, "http://"+admin+"/readyz")

@@ -196,6 +196,10 @@ func TestTopFits(t *testing.T) {
 		s.Pools[1].Hot = append(s.Pools[1].Hot, view.Hot{})
 	}
 	s.Warnings = []view.Warning{{Text: "text", Advice: "advice"}}
+	s.Pools[0].Members[0].FirstTokenWarm = 0.0123
+	if text := string(topView(s, 120, 50)); !strings.Contains(text, "0.012 s / -") {
+		t.Errorf("no time to the first token in\n%s", text)
+	}
 	for _, size := range []struct{ width, lines int }{{80, 23}, {20, 5}, {1, 1}, {200, 100}} {
 		got := strings.Split(strings.TrimSuffix(string(topView(s, size.width, size.lines)), "\n"), "\n")
 		if len(got) > size.lines {

@@ -80,14 +80,14 @@ func topPool(b *bytes.Buffer, p view.Pool, members, hot int) {
 	list := slices.Clone(p.Members)
 	slices.SortStableFunc(list, func(x, y view.Endpoint) int { return cmp.Compare(y.Requests, x.Requests) })
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	_, _ = fmt.Fprintln(t, "endpoint\tstate\trunning\tbound\tshare\toverflow\texpected\tactual\t")
+	_, _ = fmt.Fprintln(t, "endpoint\tstate\trunning\tbound\tshare\toverflow\texpected\tactual\tfirst token\t")
 	for _, m := range list[:members] {
 		bound := "-"
 		if m.Bound > 0 {
 			bound = fmt.Sprint(m.Bound)
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t\n", m.Address, m.State, m.Outstanding+m.Others, bound,
-			share(m.Share), share(m.Overflow), known(m.Expected), known(m.Actual))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t\n", m.Address, m.State, m.Outstanding+m.Others, bound,
+			share(m.Share), share(m.Overflow), known(m.Expected), known(m.Actual), firstTokens(m))
 	}
 	_ = t.Flush() // into memory
 	if more := len(list) - members; more > 0 {
@@ -105,6 +105,21 @@ func known(f *float64) string {
 		return "-"
 	}
 	return share(*f)
+}
+
+// firstTokens are the mean times to the first token, where the cache was expected to be
+// warm and where it was not.
+func firstTokens(m view.Endpoint) string {
+	if m.FirstTokenWarm == 0 && m.FirstTokenCold == 0 {
+		return "-"
+	}
+	text := func(seconds float64) string {
+		if seconds == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.2g s", seconds)
+	}
+	return text(m.FirstTokenWarm) + " / " + text(m.FirstTokenCold)
 }
 
 // fit cuts a text to a screen.

@@ -1,11 +1,6 @@
 package live
 
-import (
-	"maps"
-	"time"
-
-	"github.com/warmpath/warmpath/extproc"
-)
+import "maps"
 
 // A minute is counted in twelve parts, so that what is shown is of the last 55 to 60
 // seconds.
@@ -89,90 +84,6 @@ func (e *endpoint) minute(now int64) (m minute) {
 		}
 	}
 	return m
-}
-
-// inspected is what the answers of an endpoint said that were looked at.
-type inspected struct {
-	at             int64 // second of the last one
-	prompt, cached float64
-	warm, cold     meanTime
-}
-
-// meanTime is the mean of times, of which the earlier count less and less.
-type meanTime struct{ sum, n float64 }
-
-func (m *meanTime) add(d time.Duration) {
-	m.sum, m.n = m.sum*fade+d.Seconds(), m.n*fade+1
-}
-
-func (m *meanTime) mean() float64 {
-	if m.n == 0 {
-		return 0
-	}
-	return m.sum / m.n
-}
-
-// fade is what an answer that was looked at counts for after the next one.
-const fade = 0.99
-
-// inspect takes what was read of a response. Engines that leave the cached tokens out when
-// there are none are believed only if they have told of some before.
-func (s *Store) inspect(r *extproc.Record) {
-	i := r.Inspection
-	if i.Result != extproc.InspectionRead && (i.Result != extproc.InspectionNoCached || !s.tellsOfCached(r.Served)) {
-		return
-	}
-	var first time.Duration
-	if !i.FirstToken.IsZero() {
-		first = i.FirstToken.Sub(r.Began)
-	}
-	cached, chars := expected(r)
-	s.Inspected(r.Served, int(i.PromptTokens), int(i.CachedTokens), first, cached > 0 && 2*cached >= chars)
-}
-
-func (s *Store) tellsOfCached(address string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inspected[address] != nil
-}
-
-// Inspected tells what an engine said of a prompt: its tokens, and those that it found in
-// its cache; and how long its first content took, 0 if that is not known. warm says that
-// it was expected to have a part of the prompt. Endpoints that were never chosen are
-// ignored.
-func (s *Store) Inspected(address string, promptTokens, cachedTokens int, firstToken time.Duration, warm bool) {
-	if promptTokens <= 0 || cachedTokens < 0 || cachedTokens > promptTokens {
-		return
-	}
-	now := s.secondOf(time.Now())
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	x := s.inspected[address]
-	if x == nil {
-		if !s.chosen(address) || !s.roomInspected(now) {
-			return
-		}
-		x = new(inspected)
-		s.inspected[address] = x
-	}
-	x.at = now
-	x.prompt, x.cached = x.prompt*fade+float64(promptTokens), x.cached*fade+float64(cachedTokens)
-	if firstToken > 0 {
-		if warm {
-			x.warm.add(firstToken)
-		} else {
-			x.cold.add(firstToken)
-		}
-	}
-}
-
-// roomInspected reports whether another endpoint's answers can be counted, and forgets
-// those of long ago if that is needed.
-func (s *Store) roomInspected(now int64) bool {
-	if len(s.inspected) >= maxEndpoints {
-		maps.DeleteFunc(s.inspected, func(_ string, x *inspected) bool { return now-x.at > forgottenAfter })
-	}
-	return len(s.inspected) < maxEndpoints
 }
 
 // chosen reports whether any pool has had a request for the address.

@@ -65,7 +65,7 @@ func (s *Store) pool(p Pool, now int64) view.Pool {
 
 // fill adds what was counted to the members, and returns the sum. s.mu is held.
 func (s *Store) fill(pool string, v *view.Pool, bounds map[string]int64, now int64) (total minute) {
-	var prompt, cached float64
+	var read tokens
 	for i := range v.Members {
 		m := &v.Members[i]
 		m.Bound = bounds[m.Address]
@@ -75,14 +75,13 @@ func (s *Store) fill(pool string, v *view.Pool, bounds map[string]int64, now int
 			total.add(last)
 		}
 		if x := s.inspected[m.Address]; x != nil {
-			m.Actual = new(x.cached / x.prompt)
+			said := x.tokens(now)
+			m.Actual = said.rate()
 			m.FirstTokenWarm, m.FirstTokenCold = x.warm.mean(), x.cold.mean()
-			prompt, cached = prompt+x.prompt, cached+x.cached
+			read.add(said)
 		}
 	}
-	if prompt > 0 {
-		v.Actual = new(cached / prompt)
-	}
+	v.Actual = read.rate()
 	return total
 }
 

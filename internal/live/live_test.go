@@ -244,8 +244,37 @@ func TestInspected(t *testing.T) {
 		s.Inspected("a", 1000, 250, 400*time.Millisecond, false)
 	}
 	x := s.inspected["a"]
-	if rate := x.cached / x.prompt; rate < 0.49 || rate > 0.51 || x.warm.mean() < 0.099 || x.warm.mean() > 0.101 || x.cold.mean() < 0.399 {
+	if rate := *x.tokens(s.secondOf(time.Now())).rate(); rate < 0.49 || rate > 0.51 || x.warm.mean() < 0.099 || x.warm.mean() > 0.101 || x.cold.mean() < 0.399 {
 		t.Errorf("hit rate %v, first token %v and %v", rate, x.warm.mean(), x.cold.mean())
+	}
+}
+
+// Where many answers were looked at in the last minute, each counts as much as the
+// others and those before do not; where few were, the last hundred count.
+func TestHitRateIsOfTheLastMinute(t *testing.T) {
+	var x inspected
+	for second := range int64(60) {
+		for range 10 {
+			x.add(second, tokens{1000, 0})
+		}
+	}
+	for second := int64(60); second < 90; second++ {
+		for range 10 {
+			x.add(second, tokens{1000, 900})
+		}
+	}
+	for _, tc := range []struct {
+		at   int64
+		want float64
+	}{
+		{89, .9 * 30 / 60},
+		{115, .9},            // only the later ones are of the last minute
+		{149, .9},            // none are, so the last hundred count
+		{10_000_000_000, .9}, // long ago
+	} {
+		if rate := *x.tokens(tc.at).rate(); rate < tc.want-0.05 || rate > tc.want+0.05 {
+			t.Errorf("at second %d: %.3f, want %.3f", tc.at, rate, tc.want)
+		}
 	}
 }
 
@@ -257,13 +286,13 @@ func TestInspectionsCount(t *testing.T) {
 	r.Served = "a"
 	s.Decided(r)
 	for _, tc := range []struct {
-		inspection     extproc.Inspection
-		prompt, cached float64
+		inspection extproc.Inspection
+		want       tokens
 	}{
-		{extproc.Inspection{Result: extproc.InspectionNoUsage, PromptTokens: 7}, 0, 0},
-		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, 0, 0},
-		{extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 100, CachedTokens: 80, FirstToken: r.Began.Add(time.Second)}, 100, 80},
-		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, 100 + 99, 80 * .99},
+		{extproc.Inspection{Result: extproc.InspectionNoUsage, PromptTokens: 7}, tokens{}},
+		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, tokens{}},
+		{extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 100, CachedTokens: 80, FirstToken: r.Began.Add(time.Second)}, tokens{100, 80}},
+		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, tokens{200, 80}},
 	} {
 		r.Inspection = &tc.inspection
 		s.Ended(r)
@@ -271,8 +300,8 @@ func TestInspectionsCount(t *testing.T) {
 		if x == nil {
 			x = new(inspected)
 		}
-		if x.prompt != tc.prompt || x.cached != tc.cached {
-			t.Errorf("%+v: %.1f of %.1f tokens, want %.1f of %.1f", tc.inspection, x.cached, x.prompt, tc.cached, tc.prompt)
+		if got := x.tokens(x.at); got != tc.want {
+			t.Errorf("%+v: %+v, want %+v", tc.inspection, got, tc.want)
 		}
 	}
 	if x := s.inspected["a"]; x.warm.mean() != 1 || x.cold.n != 0 {

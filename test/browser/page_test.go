@@ -50,6 +50,7 @@ func TestPanels(t *testing.T) {
 		`document.querySelector("#fleet tbody tr:nth-child(6) td").textContent === "unhealthy"`:                                            "the sixth endpoint is unhealthy",
 		`document.querySelector("#fleet tbody tr:nth-child(6) td").title === "3 probes in a row failed"`:                                   "its cause is told",
 		`document.querySelectorAll("#fleet tbody tr:first-child td")[2].textContent.includes(" / ")`:                                       "load stands against the bound",
+		`[...document.querySelectorAll("#fleet tbody tr")].some(r => r.lastChild.textContent.includes("80 ms"))`:                           "the time to the first token is told",
 		`/^[0-9a-f]{16}$/.test(document.querySelector("#hot tbody th").textContent)`:                                                       "prefixes are hashes",
 		`document.querySelector("#hot tbody td").textContent === "5,632"`:                                                                  "the rules of 5,888 characters are the hottest, as far as levels tell",
 		`[...document.querySelectorAll("#last tbody tr")].some(r => r.lastChild.textContent.includes("home"))`:                             "decisions are explained",

@@ -35,7 +35,8 @@ type Pool struct {
 	ConcurrencyThreshold string `json:"concurrencyThreshold"`
 	Membership           string `json:"membership"`
 	// What follows is of the last minute. Expected is the hit rate by what the router
-	// knows of the caches, Actual what the engines said; nil where nobody knows.
+	// knows of the caches, Actual what the engines said in the answers that were looked at,
+	// where these are few in the last hundred of each endpoint; nil where nobody knows.
 	Requests int64      `json:"requests"`
 	Overflow float64    `json:"overflow"`
 	Expected *float64   `json:"expected,omitempty"`

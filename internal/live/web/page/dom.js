@@ -28,5 +28,7 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 export const percent = (f) => (100 * f).toFixed(1) + " %";
+// From 1 ms to hours in four digits or fewer.
+export const secondsOrDash = (s) => (!s ? "\u2013" : s < 0.9995 ? `${Math.max(Math.round(s * 1000), 1)} ms` : `${s < 99.5 ? Number(s.toPrecision(2)) : Math.round(s)} s`);
 export const percentOrDash = (f) => (f === undefined || f === null ? "\u2013" : percent(f));
 export const count = (n) => n.toLocaleString("en-US");

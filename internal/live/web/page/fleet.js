@@ -1,7 +1,7 @@
 // The table of a pool's endpoints. A row is made once; after that only texts that are
 // different are set, and rows are moved only when their order is another one. Its rows are
 // grids in the style sheet, so their roles are said.
-import { byId, make, setText, setData, percent, percentOrDash, count } from "./dom.js";
+import { byId, make, setText, setData, percent, percentOrDash, secondsOrDash, count } from "./dom.js";
 
 // By their numbers, 10.0.0.9 comes before 10.0.0.10.
 const orders = new Map();
@@ -21,6 +21,7 @@ const columns = [
   { name: "Overflow", of: (m) => m.overflow, title: "of its requests came because others had no room" },
   { name: "Expected hits", of: (m) => m.expected ?? -1, title: "of the prompts' characters, by what was sent there before" },
   { name: "Actual hits", of: (m) => m.actual ?? -1, title: "of the prompts' tokens, as the engine says" },
+  { name: "First token", of: (m) => m.firstTokenWarm || m.firstTokenCold || 0, title: "mean time to it, where the cache was expected to be warm / cold" },
 ];
 
 // Rows that are sorted by what changes all the time change places once a second.
@@ -130,6 +131,7 @@ export class Fleet {
     setText(row.overflow, percent(m.overflow));
     setText(row.expected, percentOrDash(m.expected));
     setText(row.actual, percentOrDash(m.actual));
+    setText(row.first, `${secondsOrDash(m.firstTokenWarm)} / ${secondsOrDash(m.firstTokenCold)}`);
   }
 
   #place(nodes) {
@@ -164,9 +166,9 @@ export class Fleet {
 
 function newRow(address) {
   const cell = (number) => make("td", number ? { class: "number", role: "cell" } : { role: "cell" }, "");
-  const row = { state: cell(), zone: cell(), requests: cell(true), share: cell(true), overflow: cell(true), expected: cell(true), actual: cell(true) };
+  const row = { state: cell(), zone: cell(), requests: cell(true), share: cell(true), overflow: cell(true), expected: cell(true), actual: cell(true), first: cell(true) };
   row.running = make("td", { class: "number load", role: "cell" }, "");
   row.node = make("tr", { "data-address": address, role: "row" }, make("th", { scope: "row", role: "rowheader", class: "mono", title: address }, address),
-    row.state, row.zone, row.running, row.requests, row.share, row.overflow, row.expected, row.actual);
+    row.state, row.zone, row.running, row.requests, row.share, row.overflow, row.expected, row.actual, row.first);
   return row;
 }

@@ -1,0 +1,148 @@
+package live
+
+import (
+	"maps"
+	"time"
+
+	"github.com/warmpath/warmpath/extproc"
+)
+
+// inspected is what the answers of an endpoint said that were looked at: its last ones,
+// and those of the last minute.
+type inspected struct {
+	at         int64 // second of the last one
+	n          int   // how many there were
+	last       [many]tokens
+	minute     [parts]answers
+	warm, cold meanTime
+}
+
+// many answers are as good as all.
+const many = 100
+
+// tokens are those of prompts, and the cached ones among them.
+type tokens struct{ prompt, cached int64 }
+
+func (t *tokens) add(u tokens) { t.prompt, t.cached = t.prompt+u.prompt, t.cached+u.cached }
+
+// answers are how many were looked at in five seconds, and what they said.
+type answers struct {
+	at, n int64
+	sum   tokens
+}
+
+func (x *inspected) add(now int64, one tokens) {
+	x.at = now
+	x.last[x.n%many] = one
+	x.n++
+	part, at := &x.minute[uint64(now/partSeconds)%parts], now/partSeconds
+	if part.at != at {
+		*part = answers{at: at}
+	}
+	part.n++
+	part.sum.add(one)
+}
+
+// tokens are those of the answers of the last minute, and if these are few of the last
+// ones that there were.
+func (x *inspected) tokens(now int64) (sum tokens) {
+	var n int64
+	for _, part := range x.minute {
+		if part.at > now/partSeconds-parts {
+			n += part.n
+			sum.add(part.sum)
+		}
+	}
+	if n >= many {
+		return sum
+	}
+	sum = tokens{}
+	for _, one := range x.last {
+		sum.add(one)
+	}
+	return sum
+}
+
+// rate is the hit rate, nil if there was no prompt.
+func (t tokens) rate() *float64 {
+	if t.prompt == 0 {
+		return nil
+	}
+	return new(float64(t.cached) / float64(t.prompt))
+}
+
+// meanTime is the mean of times, of which the earlier count less and less.
+type meanTime struct{ sum, n float64 }
+
+func (m *meanTime) add(d time.Duration) {
+	m.sum, m.n = m.sum*fade+d.Seconds(), m.n*fade+1
+}
+
+func (m *meanTime) mean() float64 {
+	if m.n == 0 {
+		return 0
+	}
+	return m.sum / m.n
+}
+
+// fade is what an answer that was looked at counts for after the next one.
+const fade = 0.99
+
+// inspect takes what was read of a response. Engines that leave the cached tokens out when
+// there are none are believed only if they have told of some before.
+func (s *Store) inspect(r *extproc.Record) {
+	i := r.Inspection
+	if i.Result != extproc.InspectionRead && (i.Result != extproc.InspectionNoCached || !s.tellsOfCached(r.Served)) {
+		return
+	}
+	var first time.Duration
+	if !i.FirstToken.IsZero() {
+		first = i.FirstToken.Sub(r.Began)
+	}
+	cached, chars := expected(r)
+	s.Inspected(r.Served, int(i.PromptTokens), int(i.CachedTokens), first, cached > 0 && 2*cached >= chars)
+}
+
+func (s *Store) tellsOfCached(address string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inspected[address] != nil
+}
+
+// Inspected tells what an engine said of a prompt: its tokens, and those that it found in
+// its cache; and how long its first content took, 0 if that is not known. warm says that
+// it was expected to have a part of the prompt. Endpoints that were never chosen are
+// ignored.
+func (s *Store) Inspected(address string, promptTokens, cachedTokens int, firstToken time.Duration, warm bool) {
+	if promptTokens <= 0 || cachedTokens < 0 || cachedTokens > promptTokens {
+		return
+	}
+	now := s.secondOf(time.Now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.inspected[address]
+	if x == nil {
+		if !s.chosen(address) || !s.roomInspected(now) {
+			return
+		}
+		x = new(inspected)
+		s.inspected[address] = x
+	}
+	x.add(now, tokens{int64(promptTokens), int64(cachedTokens)})
+	if firstToken > 0 {
+		if warm {
+			x.warm.add(firstToken)
+		} else {
+			x.cold.add(firstToken)
+		}
+	}
+}
+
+// roomInspected reports whether another endpoint's answers can be counted, and forgets
+// those of long ago if that is needed.
+func (s *Store) roomInspected(now int64) bool {
+	if len(s.inspected) >= maxEndpoints {
+		maps.DeleteFunc(s.inspected, func(_ string, x *inspected) bool { return now-x.at > forgottenAfter })
+	}
+	return len(s.inspected) < maxEndpoints
+}
