@@ -74,12 +74,16 @@ FIND_ENVOY = go run -trimpath ./internal/envoybin/cmd/envoybin $(if $(EXACT),-ex
 test: python ## Run all tests, also those with a real Envoy and real clients (PKG=, RUN=)
 	@$(if $(RACE),,echo "no C compiler: testing without the race detector" >&2)
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" go test $(RACE) -timeout 45m -run '$(RUN)' $(PKG)
-	@$(if $(filter-out ./... .,$(PKG) $(RUN)),,$(MAKE) --no-print-directory test-browser RUN='TestPanels|TestLostConnection|TestNarrow')
+	@$(if $(filter-out ./... .,$(PKG) $(RUN)),,$(MAKE) --no-print-directory test-monitoring test-browser RUN='TestPanels|TestLostConnection|TestNarrow')
 
 .PHONY: test-browser
 test-browser: ## Test the live page in a real Chromium, which is installed where it is missing: a minute (RUN=)
 	@tools/install-chromium
 	cd test/browser && go test -timeout 10m -run '$(RUN)' .
+
+.PHONY: test-monitoring
+test-monitoring: ## Test examples/monitoring with the parser and the engine of Prometheus; building them takes a minute, once
+	cd test/monitoring && go test -timeout 10m .
 
 .PHONY: screenshots
 screenshots: ## Take pictures of the live page into bin/screenshots
@@ -103,6 +107,7 @@ check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not
 	go vet ./...
 	go vet -tags kubernetes,jaeger ./cmd/warmpath
 	cd test/browser && go vet . && go mod tidy -diff
+	cd test/monitoring && go vet . && go mod tidy -diff
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
 	@tools/check-tree

@@ -122,3 +122,18 @@ func TestAllocationsOfInspection(t *testing.T) {
 		t.Errorf("99 more parts take %v allocations", many-one)
 	}
 }
+
+// A request's times are in the order of what they are of, and the key's is between the
+// body's and the decision's.
+func TestTimesOfARequest(t *testing.T) {
+	s := costServer(t)
+	headers, body := buffered(t, 1<<20)
+	st := s.begin(t.Context())
+	st.handle(headers)
+	st.handle(body)
+	st.end()
+	r := &st.record
+	if r.Scanned.Before(r.Began) || !r.Keyed.After(r.Scanned) || r.Decided.Before(r.Keyed) {
+		t.Errorf("began %v, scanned %v, keyed %v, decided %v", r.Began, r.Scanned, r.Keyed, r.Decided)
+	}
+}

@@ -20,8 +20,9 @@ type Record struct {
 	RequestID string
 
 	// Began is when the request's headers arrived, Scanned when its body had
-	// arrived and the key was to be computed, Decided when it had been chosen.
-	Began, Scanned, Decided time.Time
+	// arrived and the key was to be computed, Keyed when that was done, and Decided
+	// when an endpoint had been chosen.
+	Began, Scanned, Keyed, Decided time.Time
 
 	// BodyBytes is how much of the request body was seen, as it was sent.
 	BodyBytes int64

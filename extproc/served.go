@@ -54,6 +54,7 @@ func (s *stream) undecided() {
 	if s.record.Scanned.IsZero() {
 		s.record.Scanned = s.record.Decided
 	}
+	s.record.Keyed = s.record.Decided
 	s.problem(BodyNotSent)
 	s.stage = decided // whatever the observer does, it is told of the end
 	s.server.observer.Decided(&s.record)

@@ -182,4 +182,6 @@ func (s *Server) begin(ctx context.Context) *stream {
 }
 
 // Now is the time on the clock of [route.Request].Now.
-func (s *Server) Now() int64 { return int64(time.Since(s.began)) }
+func (s *Server) Now() int64 { return s.at(time.Now()) }
+
+func (s *Server) at(t time.Time) int64 { return int64(t.Sub(s.began)) }

@@ -257,7 +257,8 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 	if s.record.Scanned.IsZero() {
 		s.record.Scanned = time.Now()
 	}
-	request.Random, request.Now = s.server.random(), s.server.Now()
+	s.record.Keyed = time.Now()
+	request.Random, request.Now = s.server.random(), s.server.at(s.record.Keyed)
 	decision := &s.record.Decision
 	s.slot = s.pool.Router.Table().PickInto(decision, s.policy, &request)
 	s.stage = decided

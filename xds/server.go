@@ -58,6 +58,9 @@ func New(obs Observer) *Server {
 	return s
 }
 
+// Types are the types of the resources that are served, as a [Nack] has them.
+func Types() []string { return []string{resource.ClusterType, resource.EndpointType} }
+
 // Register adds the aggregated discovery service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	discovery.RegisterAggregatedDiscoveryServiceServer(r, s)

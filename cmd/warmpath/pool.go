@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -67,13 +68,13 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 	}
 	one := &pool{
 		name: c.Name, config: c.Pool, source: source,
-		log: log, metrics: p.metrics.OfPool(label), status: &poolStatus{given: c.Membership.API != nil}, scraper: p.scraper,
+		log: log, metrics: p.metrics.OfPool(label), status: newPoolStatus(c.Membership, time.Now()), scraper: p.scraper,
 		router:  route.NewRouterCounting(policy(c.RoutingConfig), tracker),
 		members: latest{updates: make(chan rollout.Membership, 1)},
 		changed: p.tellServing,
 	}
 	one.router.SetRouters(p.config.Routers, false)
-	p.metrics.CollectDemand(label, one.router.Demand)
+	p.collect(one, label)
 	one.router.SetZone(p.config.Zone)
 	one.router.SetAdapters(adapterRules(c.Adapters))
 	one.list()

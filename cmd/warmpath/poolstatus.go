@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/health"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/rollout"
+	"github.com/warmpath/warmpath/internal/telemetry"
 	"github.com/warmpath/warmpath/xds"
 )
 
@@ -24,12 +26,44 @@ type poolStatus struct {
 	// given: the membership is given from outside, so that nobody knows whether it
 	// will be.
 	given bool
+	// kind is what the configuration calls the source.
+	kind string
+	// failing is since when the source has confirmed nothing, zero while it does;
+	// changed when it last told of another membership.
+	failing, changed time.Time
+}
+
+func newPoolStatus(m config.Membership, now time.Time) *poolStatus {
+	return &poolStatus{given: m.API != nil, kind: m.Kind(), failing: now}
 }
 
 func (s *poolStatus) sourced(u discovery.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	switch {
+	case u.Err == nil:
+		s.failing = time.Time{}
+	case s.failing.IsZero(): // until now the source was read, and was as it says
+		s.failing = u.At
+	}
+	if u.Err == nil && (s.changed.IsZero() || u.Set.Version() != s.source.Set.Version()) {
+		s.changed = u.At
+	}
 	s.source = u
+}
+
+// membership is what metrics tell of it.
+func (s *poolStatus) membership(now time.Time) telemetry.Membership {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := telemetry.Membership{Source: s.kind, Version: s.source.Set.Version(), Known: !s.changed.IsZero()}
+	if m.Known {
+		m.Unchanged = max(now.Sub(s.changed), 0)
+	}
+	if !s.failing.IsZero() {
+		m.Age = max(now.Sub(s.failing), 0)
+	}
+	return m
 }
 
 // judged takes a new view and returns the one before.

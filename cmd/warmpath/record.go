@@ -18,6 +18,7 @@ func (p *program) newRecorder() error {
 	if err != nil {
 		return usageError{err}
 	}
+	p.salt = salt
 	for _, why := range recording.Reasons() {
 		p.metrics.Unrecorded.WithLabelValues(string(why)) // 0 can be seen, too
 	}

@@ -87,6 +87,9 @@ type program struct {
 	routers atomic.Int64
 	// recorder is nil when nothing is recorded.
 	recorder *recording.Recorder
+	// salt is of the hashes that stand for prefixes in metrics: the recording's, if it
+	// has one.
+	salt recording.Salt
 	// live is what operators look at; effective the configuration in use.
 	live      *live.Store
 	page      *web.Server // nil without an admin listener
@@ -109,7 +112,7 @@ func newProgram(ctx context.Context, path string, stderr io.Writer) (*program, e
 	p.level.Set(logLevel(c.Log.Level))
 	p.routers.Store(int64(c.Routers))
 	p.effective.Store(&effective{c, 1})
-	p.live = live.New(time.Now())
+	p.live, p.salt = live.New(time.Now()), recording.NewSalt()
 	p.log = telemetry.NewLogger(stderr, string(c.Log.Format), p.level)
 	p.loads = load.NewTracker()
 	p.metrics = telemetry.NewMetrics(p.loads)
@@ -175,6 +178,9 @@ func (p *program) observer(ctx context.Context) (extproc.Observer, error) {
 func (p *program) newControlPlane() (err error) {
 	if p.config.Listen.XDS == "" {
 		return nil
+	}
+	for _, kind := range xds.Types() {
+		p.metrics.Nacks.WithLabelValues(kind) // or the first one would not be an increase
 	}
 	p.xds = xds.New(xds.Observer{
 		OnConnect: func(node string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/warmpath/warmpath/extproc"
+	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/telemetry"
@@ -38,7 +39,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// The reasons and the problems, which are values of labels, are explained too.
+// The reasons, problems and other words that are values of labels are explained too.
 func TestReasonsAndProblemsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile(root + "/docs/METRICS.md")
 	if err != nil {
@@ -47,6 +48,21 @@ func TestReasonsAndProblemsAreDocumented(t *testing.T) {
 	for _, r := range route.Reasons() {
 		if !bytes.Contains(page, []byte("`"+r.String()+"`")) {
 			t.Errorf("docs/METRICS.md: the reason %s is not explained", r)
+		}
+	}
+	var words []string
+	for _, s := range route.Strategies() {
+		words = append(words, s.String())
+	}
+	for _, r := range extproc.InspectionResults() {
+		words = append(words, r.String())
+	}
+	for _, s := range []fleet.State{fleet.Healthy, fleet.Unhealthy, fleet.Draining} {
+		words = append(words, s.String())
+	}
+	for _, word := range words {
+		if !bytes.Contains(page, []byte("`"+word+"`")) {
+			t.Errorf("docs/METRICS.md: %s is not explained", word)
 		}
 	}
 	for _, p := range extproc.Problems() {

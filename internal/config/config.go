@@ -158,6 +158,21 @@ type Membership struct {
 	DrainTimeout time.Duration
 }
 
+// Kind is the key under which the source stands in the configuration.
+func (m Membership) Kind() string {
+	switch {
+	case m.Kubernetes.Service != "":
+		return "kubernetes"
+	case m.File != "":
+		return "file"
+	case m.DNS != nil:
+		return "dns"
+	case m.API != nil:
+		return "api"
+	}
+	return "static"
+}
+
 // Path is where the membership file is: relative to the folder of the
 // configuration file. Empty when the endpoints come from elsewhere.
 func (m Membership) Path(configPath string) string { return beside(configPath, m.File) }

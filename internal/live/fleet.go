@@ -106,6 +106,10 @@ type hotOf struct {
 	list   []view.Hot
 }
 
+// Hot returns the hot prefixes of a pool, the hottest first, at most 20 of them. They
+// are looked for once a second, whoever asks.
+func (s *Store) Hot(p Pool, now time.Time) []view.Hot { return s.hot(p, s.secondOf(now)) }
+
 // hot lists the hot prefixes of a pool, anew once a second.
 func (s *Store) hot(p Pool, now int64) []view.Hot {
 	s.hotting.Lock()

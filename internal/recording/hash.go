@@ -54,6 +54,7 @@ const (
 	ofTenant
 	ofModel
 	ofSalt
+	ofPrefix
 )
 
 // exactBits is how large an integer may be for every reader of JSON to keep it
@@ -84,6 +85,10 @@ func (s *Salt) name(of byte, name string) string {
 	outer := sha256.Sum256(append(append(in[:0], s[:]...), inner[:]...))
 	return hex.EncodeToString(outer[:8])
 }
+
+// Prefix is a hash of a prefix's key, for people to tell prefixes apart by, as 16
+// hexadecimal digits.
+func (s *Salt) Prefix(key string) string { return s.name(ofPrefix, key) }
 
 // id tells salts apart without giving them away.
 func (s *Salt) id() string { return s.name(ofSalt, "id")[:8] }

@@ -68,6 +68,15 @@ func (r *Router) Bounds(f func(address string, load, bound int64)) {
 	}
 }
 
+// Weights tells f the weight of each endpoint that may be chosen, which is smaller in a
+// slow start.
+func (r *Router) Weights(f func(address string, weight float64)) {
+	t := r.Table()
+	for i := range t.candidates {
+		f(t.candidates[i].address, t.candidates[i].weight)
+	}
+}
+
 // demandBounds are the bounds that the policy's decisions have, or would have if its
 // strategy had any.
 func (t *Table) demandBounds() bounds {

@@ -49,6 +49,14 @@ func (r *Router) Forgotten() uint64 {
 	return r.memory.Forgotten()
 }
 
+// MemoryBytes returns how large the router's memory of what was served where is. It
+// waits for a decision under way.
+func (r *Router) MemoryBytes() int {
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	return r.memory.Bytes()
+}
+
 // SetMembership replaces the membership.
 func (r *Router) SetMembership(set fleet.Set) {
 	r.mu.Lock()

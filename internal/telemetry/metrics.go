@@ -20,8 +20,7 @@ type Metrics struct {
 
 	problems   []prometheus.Counter
 	endpoints  *endpoints
-	bodyWait   prometheus.Histogram
-	decide     prometheus.Histogram
+	phases     phases
 	missed     prometheus.Counter
 	unanswered prometheus.Counter
 	retried    prometheus.Counter
@@ -110,12 +109,7 @@ func (m *Metrics) registerRequests() {
 		}
 		m.problems = append(m.problems, problems.WithLabelValues(p.String()))
 	}
-	m.bodyWait = m.histogram("warmpath_body_wait_seconds",
-		"Time from a request's headers to the part of its body that the key takes.",
-		prometheus.ExponentialBuckets(0.0001, 4, 9))
-	m.decide = m.histogram("warmpath_decide_seconds",
-		"Time to compute the key, choose an endpoint and reserve its slot.",
-		prometheus.ExponentialBuckets(0.000001, 4, 10))
+	m.registerPhases()
 	m.missed = m.counter("warmpath_override_missed_total",
 		"Responses from an endpoint that the decision had not named: Envoy fell back.")
 	m.retried = m.counter("warmpath_retried_total", "Responses for which Envoy tried more than one endpoint.")
@@ -182,8 +176,7 @@ func (m *Metrics) decided(r *extproc.Record) {
 	if d.Chosen != "" {
 		m.endpoints.chosen(d.Chosen)
 	}
-	m.bodyWait.Observe(r.Scanned.Sub(r.Began).Seconds())
-	m.decide.Observe(r.Decided.Sub(r.Scanned).Seconds())
+	m.phases.observe(r)
 }
 
 func (m *Metrics) countProblems(r *extproc.Record) {

@@ -18,7 +18,7 @@ type pools struct {
 	healthPanic      *prometheus.GaugeVec
 	leaving          *prometheus.GaugeVec
 	unacknowledged   *prometheus.GaugeVec
-	demand           *demand
+	states           *states
 	// unknown are the words for a pool that are none's.
 	unknown struct{ pool, component, model prometheus.Counter }
 }
@@ -71,9 +71,9 @@ func (m *Metrics) registerPools() {
 			"Endpoints that left the membership and still finish requests.", "pool"),
 		unacknowledged: m.gauges("warmpath_rollout_unacknowledged",
 			"1 when the last membership was not acknowledged by every Envoy in time.", "pool"),
-		demand: new(demand),
+		states: new(states),
 	}
-	m.registry.MustRegister(m.pools.demand)
+	m.registry.MustRegister(m.pools.states)
 	unknown := m.counters("warmpath_unknown_names_total",
 		"Requests with a name for their pool that no pool has, by what named it.", "kind")
 	m.pools.unknown.pool = unknown.WithLabelValues("pool")

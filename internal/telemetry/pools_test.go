@@ -11,36 +11,6 @@ import (
 	"github.com/warmpath/warmpath/internal/route"
 )
 
-// A pool's demand is that of its router at the time of the scrape.
-func TestDemandAtScrape(t *testing.T) {
-	router := newRouter(t, route.PrefixAware, 3)
-	router.SetPolicy(route.Policy{Strategy: route.PrefixAware, PrefixLength: 1024, ConcurrencyThreshold: 64})
-	m := NewMetrics(router.Loads())
-	m.CollectDemand("", router.Demand)
-	m.CollectDemand("chat", func() route.Demand { return route.Demand{Outstanding: 3, Bound: 4, Wanted: 1.25} })
-	for range 48 {
-		router.Table().Pick(route.Request{Key: 1, Keyed: true})
-	}
-	const want = `
-# HELP warmpath_pool_bound_requests Requests that may run at the pool's endpoints, each at its bound of now.
-# TYPE warmpath_pool_bound_requests gauge
-warmpath_pool_bound_requests{pool="chat"} 4
-warmpath_pool_bound_requests{pool="default"} 192
-# HELP warmpath_pool_outstanding_requests Requests that run at the pool's endpoints now.
-# TYPE warmpath_pool_outstanding_requests gauge
-warmpath_pool_outstanding_requests{pool="chat"} 3
-warmpath_pool_outstanding_requests{pool="default"} 48
-# HELP warmpath_pool_wanted_endpoints Endpoints that the pool should have for the requests that run, as a fraction.
-# TYPE warmpath_pool_wanted_endpoints gauge
-warmpath_pool_wanted_endpoints{pool="chat"} 1.25
-warmpath_pool_wanted_endpoints{pool="default"} 1.5
-`
-	if err := testutil.GatherAndCompare(m.Registry(), strings.NewReader(want),
-		"warmpath_pool_outstanding_requests", "warmpath_pool_bound_requests", "warmpath_pool_wanted_endpoints"); err != nil {
-		t.Error(err)
-	}
-}
-
 // A pool's decisions are counted apart.
 func TestDecisionsByPool(t *testing.T) {
 	router := newRouter(t, route.PrefixAware, 2)
