@@ -25,6 +25,7 @@ func (s *stream) use(pool *Pool, reroute bool) {
 	if s.policy, s.record.PolicyOrigin = s.said.Policy, s.said.Origin; s.said.Origin == "" {
 		s.policy = pool.Router.Table().Policy()
 	}
+	s.tryPool()
 }
 
 // changePool takes the pool of the model in the body, and reports whether the body
@@ -41,5 +42,5 @@ func (s *stream) changePool(r *prefix.Result) (again bool) {
 	}
 	read := s.readLength()
 	s.use(pool, true)
-	return s.policy.NeedsKey() && s.readLength() != read
+	return (s.policy.NeedsKey() || s.splits() != nil) && s.readLength() != read
 }

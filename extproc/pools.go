@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // PoolHeader names the cluster of a request's pool to Envoy, whose routes may take
@@ -20,6 +21,8 @@ type Pool struct {
 	// Cluster is its name in Envoy.
 	Cluster string
 	Router  *route.Router
+	// Trials are what is on trial in the pool; nil for nothing.
+	Trials *trial.Trials
 	// Models are the names in a request's body or path that belong to the pool; one
 	// may end in *, for all that begin like it. Of several the longest counts.
 	Models []string

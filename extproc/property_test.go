@@ -52,7 +52,9 @@ func TestAnyOrderOfMessages(t *testing.T) {
 		tight.TotalBodies = rapid.SampledFrom([]int64{0, 50, 4096}).Draw(rt, "bodies")
 		tight.Inspect = rapid.SampledFrom([]float64{0, 1}).Draw(rt, "inspect")
 		observer := &recorder{panicIn: rapid.SampledFrom([]string{"", "", "decided", "served", "ended", "panicked"}).Draw(rt, "panic")}
-		server := New(newRouter(t, policy, rapid.IntRange(0, 3).Draw(rt, "endpoints")), tight, observer, one)
+		share := rapid.SampledFrom([]float64{0, 1}).Draw(rt, "share")
+		server, trials := trying(t, policy, rapid.IntRange(0, 3).Draw(rt, "endpoints"), onTrial(share, prefixAware()), onTrial(share, prefixAware()), observer)
+		server.SetSettings(tight)
 		lines := rapid.SliceOfN(rapid.SampledFrom(scriptLines), 0, 8).Draw(rt, "script")
 		messages := make([]*extprocv3.ProcessingRequest, len(lines))
 		for i, line := range lines {
@@ -64,6 +66,9 @@ func TestAnyOrderOfMessages(t *testing.T) {
 		}
 		checkStream(t, rt, server, messages)
 		atRest(t, server)
+		if report, _ := trials.Report(); report != nil && report.Outstanding != 0 {
+			rt.Errorf("the shadow has %d outstanding", report.Outstanding)
+		}
 		if n := count(observer.events, "decided"); n > 1 {
 			rt.Errorf("%d decisions were observed", n)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/internal/prefix"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // Record is what is known of one request. It belongs to the request's stream:
@@ -35,6 +36,8 @@ type Record struct {
 	Unknown Unknown
 	// PolicyOrigin is where the policy comes from, empty if it is warmpath's own.
 	PolicyOrigin string
+	// Arm is whose policy that is while the pool is split.
+	Arm trial.Arm
 	// API is the request's format by its path.
 	API prefix.API
 	// KeyChars is how many characters (bytes on native invoke paths) the key

@@ -72,9 +72,9 @@ type recorded struct {
 }
 
 // alsoRead has the body of a request that was decided without it sent for the
-// recorder, if it is known to fit into Envoy's buffer. The decision stands.
+// recorder, or for a policy on trial, if it is known to fit into Envoy's buffer. The decision stands.
 func (s *stream) alsoRead(a answer) answer {
-	if s.settings.Recorder == nil || s.unasked || s.observed || s.head.unread(s.settings.BodyLimit) != NoProblem {
+	if s.settings.Recorder == nil && !s.alsoTried() || s.unasked || s.observed || s.head.unread(s.settings.BodyLimit) != NoProblem {
 		return a
 	}
 	if s.mode != modeNone && s.mode != modeBuffered && s.mode != modePartial {
@@ -88,7 +88,7 @@ func (s *stream) alsoRead(a answer) answer {
 	return a
 }
 
-// readForRecorder reads a body that comes for the recorder alone. What decides
+// readForRecorder reads a body that comes for the recorder, or a policy on trial, alone. What decides
 // whether it is sampled is all that is read of others.
 func (s *stream) readForRecorder(m *extprocv3.HttpBody) {
 	s.rec.reading = false // trailers may bring an empty second part
@@ -96,18 +96,22 @@ func (s *stream) readForRecorder(m *extprocv3.HttpBody) {
 	defer s.unrecordable()
 	parts := []*extprocv3.HttpBody{m}
 	complete := m.GetEndOfStream() || s.record.BodyBytes == s.head.contentLength
+	s.awaitText(nil, 0, complete, parts)
+	if s.settings.Recorder == nil {
+		return
+	}
 	scanner, result := s.scan(prefix.LevelChars, complete, parts)
 	defer s.server.scanners.Put(scanner)
 	s.offer(result, prefix.LevelChars, complete, parts)
 }
 
 // recordDecided offers a request to the recorder that was decided on its body.
-func (s *stream) recordDecided(r prefix.Result, complete bool, parts []*extprocv3.HttpBody) {
+func (s *stream) recordDecided(r prefix.Result, length int, complete bool, parts []*extprocv3.HttpBody) {
 	if s.settings.Recorder == nil {
 		return
 	}
 	defer s.unrecordable()
-	s.offer(r, s.readLength(), complete, parts)
+	s.offer(r, length, complete, parts)
 }
 
 // unrecordable keeps a defect in recording from the request, which is decided.

@@ -78,6 +78,7 @@ func (s *Server) Process(stream extprocv3.ExternalProcessor_ProcessServer) error
 		if !message.GetObservabilityMode() && !send(stream, responses) || !ok {
 			return st.lost()
 		}
+		st.afterwards()
 		if st.stage == holding && st.mode == modeStreamed {
 			s.processTimed(stream, st)
 			return nil
@@ -167,6 +168,7 @@ func (s *Server) processTimed(grpcStream extprocv3.ExternalProcessor_ProcessServ
 		if !send(grpcStream, responses) || !ok {
 			return
 		}
+		st.afterwards()
 	}
 }
 

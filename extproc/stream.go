@@ -53,6 +53,8 @@ type stream struct {
 	rec              recorded
 	// inspecting is nil unless the response is inspected.
 	inspecting *inspecting
+	// tried is nil unless a policy is on trial in the pool.
+	tried *tried
 	// said is what Envoy's configuration says of the request.
 	said  ChosenPolicy
 	pools *Pools // those that the request began with
@@ -177,7 +179,7 @@ func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 // model.
 func (s *stream) needsBody() bool {
 	table := s.pool.Router.Table()
-	return s.byModel || table.LooksAtModels() || s.policy.NeedsKey() && table.Candidates() >= 2
+	return s.byModel || table.LooksAtModels() || (s.policy.NeedsKey() || s.splits() != nil) && table.Candidates() >= 2
 }
 
 // decideWithoutBody decides at the headers and spares the body the detour.
@@ -212,25 +214,39 @@ func (s *stream) requestBody(m *extprocv3.HttpBody) answer {
 // complete.
 func (s *stream) decideOn(complete, retry bool, parts ...*extprocv3.HttpBody) answer {
 	s.record.Scanned = time.Now()
-	scanner, result := s.scan(s.readLength(), complete, parts)
+	length := s.readLength()
+	scanner, result := s.scan(length, complete, parts)
 	if s.changePool(&result) {
 		s.server.scanners.Put(scanner)
-		scanner, result = s.scan(s.readLength(), complete, parts)
+		length = s.readLength()
+		scanner, result = s.scan(length, complete, parts)
+	}
+	if s.chooseArm(&result) {
+		s.server.scanners.Put(scanner)
+		length = s.readLength()
+		scanner, result = s.scan(length, complete, parts)
 	}
 	defer s.server.scanners.Put(scanner)
 	s.note(&result)
-	s.record.PromptChars = max(result.Chars, s.longer(&result))
+	s.record.PromptChars = max(result.Chars, s.longer(&result, length))
 	a := s.decide(route.Request{
 		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels,
 		Chars: s.record.PromptChars, Model: result.Model, Adapter: result.Adapter,
 	}, NoProblem, retry)
-	s.recordDecided(result, complete, parts)
+	s.recordDecided(result, length, complete, parts)
+	s.awaitText(&result, length, complete, parts)
 	return a
 }
 
 // readLength is how many characters of the prompt are read: one at least, where
-// the body is read for its model.
-func (s *stream) readLength() int { return max(s.policy.ReadLength(), 1) }
+// the body is read for its model, and enough to tell whose policy decides.
+func (s *stream) readLength() int {
+	length := max(s.policy.ReadLength(), 1)
+	if split := s.splits(); split != nil && !s.tried.armed {
+		length = max(length, split.ReadLength())
+	}
+	return length
+}
 
 // scan reads the prompt in a body, of at most so many characters. The result is
 // valid until the scanner is given back.
@@ -242,10 +258,10 @@ func (s *stream) scan(length int, complete bool, parts []*extprocv3.HttpBody) (*
 	return scanner, scanner.Finish(complete)
 }
 
-// longer is how many characters a prompt may have that goes on behind what is
-// read of it: about as many as the body has bytes.
-func (s *stream) longer(r *prefix.Result) int {
-	if r.Chars < s.readLength() {
+// longer is how many characters a prompt may have that goes on behind the length that
+// was read of it: about as many as the body has bytes.
+func (s *stream) longer(r *prefix.Result, length int) int {
+	if r.Chars < length {
 		return 0
 	}
 	return int(max(s.record.BodyBytes, s.head.contentLength))
@@ -290,6 +306,7 @@ func (s *stream) decide(request route.Request, p Problem, retry bool) answer {
 			a.retryOn, a.maxRetries = onlyFor(n, s.settings.retryOn) // Envoy would go on to who lacks the adapter
 		}
 	}
+	s.await(&request)
 	s.server.observer.Decided(&s.record)
 	return a
 }
@@ -346,6 +363,9 @@ func (s *stream) end() {
 	s.releaseBody()
 	if s.slot.Release(); s.holds {
 		s.server.holding.Add(-1)
+	}
+	if s.tried != nil {
+		s.tried.slots.Release()
 	}
 	s.endRecording()
 	s.endInspection()

@@ -7,6 +7,8 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // Where a decision is told of: as dynamic metadata, for Envoy's access log, and in a
@@ -28,6 +30,9 @@ func (r *Record) facts(text func(name, value string), number func(name string, v
 	}
 	if r.Pool != "" {
 		text("pool", r.Pool)
+	}
+	if r.Arm != trial.NoArm {
+		text("arm", r.Arm.String())
 	}
 	if d.Bound > 0 {
 		number("bound", d.Bound)

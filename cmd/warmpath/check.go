@@ -87,17 +87,31 @@ func checkFile(path string) (summary string, warnings []string, err error) {
 func summarise(p config.Pool, set fleet.Set, path string) string {
 	switch m := p.Membership; {
 	case m.Kubernetes.Service != "":
-		return fmt.Sprintf("%s, the endpoints of Service %s", p.RoutingConfig.RoutingStrategy, strings.TrimPrefix(m.Kubernetes.Namespace+"/"+m.Kubernetes.Service, "/"))
+		return fmt.Sprintf("%s, the endpoints of Service %s", strategies(p), strings.TrimPrefix(m.Kubernetes.Namespace+"/"+m.Kubernetes.Service, "/"))
 	case m.DNS != nil:
-		return fmt.Sprintf("%s, endpoints from DNS (%s %s)", p.RoutingConfig.RoutingStrategy, m.DNS.Type, m.DNS.Name)
+		return fmt.Sprintf("%s, endpoints from DNS (%s %s)", strategies(p), m.DNS.Type, m.DNS.Name)
 	case m.API != nil && m.API.StateFile != "":
-		return fmt.Sprintf("%s, endpoints over HTTP, %d in %s", p.RoutingConfig.RoutingStrategy, set.Len(), m.API.Path(path))
+		return fmt.Sprintf("%s, endpoints over HTTP, %d in %s", strategies(p), set.Len(), m.API.Path(path))
 	case m.API != nil:
-		return fmt.Sprintf("%s, endpoints over HTTP", p.RoutingConfig.RoutingStrategy)
+		return fmt.Sprintf("%s, endpoints over HTTP", strategies(p))
 	}
-	s := fmt.Sprintf("%s, %d endpoints", p.RoutingConfig.RoutingStrategy, set.Len())
+	s := fmt.Sprintf("%s, %d endpoints", strategies(p), set.Len())
 	if membership := p.Membership.Path(path); membership != "" {
 		s += " in " + membership
+	}
+	return s
+}
+
+// strategies are how a pool is routed, and what is on trial.
+func strategies(p config.Pool) string {
+	s := string(p.RoutingConfig.RoutingStrategy)
+	for _, x := range []struct {
+		name string
+		config.Trial
+	}{{"shadow", p.Shadow}, {"split", p.Split}} {
+		if x.Share > 0 {
+			s += fmt.Sprintf(" (%s of %g %%: %s)", x.name, 100*x.Share, x.RoutingStrategy)
+		}
 	}
 	return s
 }

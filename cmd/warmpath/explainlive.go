@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/internal/live/web"
 	"github.com/warmpath/warmpath/internal/prefix"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // explainLive tells what this process would decide on a request now: it counts nothing,
@@ -22,6 +23,11 @@ func (p *program) explainLive(q web.Question) (view.Explanation, error) {
 	e := &explainer{options: explainOptions{path: q.Path, headers: q.Headers}, config: current, pools: pools}
 	var scanner prefix.Scanner
 	pool, unread, result := e.read(&scanner, q.Body)
+	by, arm := pool.Router.Table().Policy(), trial.NoArm
+	if current := pool.Trials.Current(); current != nil && current.Split != nil {
+		by, arm = e.arm(&scanner, current.Split, by, q.Body, unread)
+		result = e.scan(&scanner, e.head(), q.Body, unread, max(by.ReadLength(), 1))
+	}
 	x := view.Explanation{
 		API: result.API.String(), Kind: result.Kind.String(), Pool: live.PoolName(pool.Name), TextChars: result.Chars,
 		TenantSource: result.TenantSource.String(), Notes: []string{}, Homes: []view.Home{},
@@ -32,8 +38,8 @@ func (p *program) explainLive(q web.Question) (view.Explanation, error) {
 	if unread != extproc.NoProblem {
 		x.Notes = append(x.Notes, unread.String())
 	}
-	d := pool.Router.Preview(route.Request{
-		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels, Chars: read(result, pool, q.Body),
+	d := pool.Router.PreviewBy(by, route.Request{
+		Key: result.Key, Keyed: result.Kind != prefix.None, Levels: result.Levels, Chars: read(result, by, q.Body),
 		Model: result.Model, Adapter: result.Adapter, Now: p.extproc.Now(), Random: rand.Uint64(),
 	})
 	cached := -1
@@ -41,14 +47,28 @@ func (p *program) explainLive(q web.Question) (view.Explanation, error) {
 		cached = d.Warm
 	}
 	x.Decision = live.ViewDecision(pool.Name, &d, cached, max(result.Chars, d.Warm))
+	x.Decision.Arm = arm.String()
 	x.Homes = append(x.Homes, homeLoads(pool.Router, &d)...)
 	return x, nil
 }
 
+// arm finds whose policy decides on a body while its pool is split.
+func (e *explainer) arm(scanner *prefix.Scanner, split *trial.Split, main route.Policy, body []byte, unread extproc.Problem) (route.Policy, trial.Arm) {
+	result := e.scan(scanner, e.head(), body, unread, split.ReadLength())
+	if result.Kind == prefix.None {
+		return main, trial.MainArm
+	}
+	arm := split.Arm(result.Levels, result.Key)
+	if arm == trial.SplitArm {
+		return split.Policy(), arm
+	}
+	return main, arm
+}
+
 // read is how many characters a prompt has, or about as many as its body has bytes if it
 // goes on behind what was read.
-func read(result prefix.Result, pool *extproc.Pool, body []byte) int {
-	if result.Chars < pool.Router.Table().Policy().ReadLength() {
+func read(result prefix.Result, by route.Policy, body []byte) int {
+	if result.Chars < by.ReadLength() {
 		return result.Chars
 	}
 	return max(result.Chars, len(body))

@@ -136,6 +136,7 @@ func (p *program) setPolicies(c config.Config) {
 	for i, pool := range append([]config.NamedPool{{Pool: c.Pool}}, c.Pools...) {
 		p.pools[i].router.SetPolicy(policy(pool.RoutingConfig))
 		p.pools[i].router.SetAdapters(adapterRules(pool.Adapters))
+		p.pools[i].trials.Set(trialSettings(pool.Shadow), trialSettings(pool.Split))
 	}
 	p.routers.Store(int64(c.Routers)) // which gossip adds to
 	for _, one := range p.pools {

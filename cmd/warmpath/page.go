@@ -60,7 +60,7 @@ func (p *program) servePage(mux *http.ServeMux) {
 func (p *program) livePools() []live.Pool {
 	var list []live.Pool
 	for _, one := range p.pools {
-		list = append(list, live.Pool{Name: one.name, Router: one.router, Members: one.shown})
+		list = append(list, live.Pool{Name: one.name, Router: one.router, Trials: one.trials, Members: one.shown})
 	}
 	return list
 }

@@ -216,6 +216,27 @@ func TestTopFits(t *testing.T) {
 	}
 }
 
+// A policy on trial has a line, below its pool's.
+func TestTopTellsOfTrials(t *testing.T) {
+	s := view.Snapshot{Pools: []view.Pool{{Name: "default", Trials: []view.Trial{
+		{
+			Kind: "shadow", Share: 1, Strategy: "KV_AWARE", PrefixLength: "auto", ConcurrencyThreshold: "8", Moved: new(0.5),
+			Main:  view.Outcome{Requests: 10, Expected: new(0.25), Overflow: 0.5, BusiestOverMean: new(1.5)},
+			Tried: view.Outcome{Requests: 11, Expected: new(0.75), BusiestOverMean: new(1.25)},
+		},
+		{Kind: "split", Share: 0.05, Strategy: "RANDOM", PrefixLength: "auto", ConcurrencyThreshold: "auto"},
+	}}}}
+	text := string(topView(s, 0, 50))
+	for _, want := range []string{
+		"shadow of 100.0%  KV_AWARE  prefixLength auto  concurrencyThreshold 8  expected hits 75.0% (main 25.0%)  overflow 0.0% (50.0%)  requests 11 (10)  would move 50.0%  busiest/mean 1.25 (1.50)\n",
+		"split of 5.0%  RANDOM  prefixLength auto  concurrencyThreshold auto  expected hits - (main -)  overflow 0.0% (0.0%)  requests 0 (0)\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 // q, Ctrl-C and the end of the input end it; other keys do not.
 func TestTopKeys(t *testing.T) {
 	for _, keys := range []string{"q", "xyQ", "\x03", "abc\x04", "", "xyz"} {

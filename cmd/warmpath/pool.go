@@ -16,6 +16,7 @@ import (
 	"github.com/warmpath/warmpath/internal/rollout"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/telemetry"
+	"github.com/warmpath/warmpath/internal/trial"
 	"github.com/warmpath/warmpath/xds"
 )
 
@@ -33,6 +34,7 @@ type pool struct {
 	status  *poolStatus
 
 	router  *route.Router
+	trials  *trial.Trials
 	envoy   *xds.Pool            // nil without a control plane
 	prober  *prober.Prober       // nil when health is not judged
 	lister  *modelserver.Lister  // nil when endpoints are not asked for their adapters
@@ -77,6 +79,9 @@ func (p *program) newPool(c config.NamedPool, tracker *load.Tracker) (*pool, err
 	p.collect(one, label)
 	one.router.SetZone(p.config.Zone)
 	one.router.SetAdapters(adapterRules(c.Adapters))
+	one.trials = trial.New(one.router)
+	one.trials.Set(trialSettings(c.Shadow), trialSettings(c.Split))
+	p.metrics.CollectTrials(label, one.trials.Report)
 	one.list()
 	if err := one.judge(); err != nil {
 		return nil, err
@@ -110,7 +115,7 @@ func (o *pool) run(ctx context.Context, group *errgroup.Group) {
 func (p *program) served(c config.Config) (*extproc.Pools, error) {
 	var pools []*extproc.Pool
 	for i, one := range p.pools {
-		served := &extproc.Pool{Name: one.name, Cluster: one.config.Cluster.Name, Router: one.router}
+		served := &extproc.Pool{Name: one.name, Cluster: one.config.Cluster.Name, Router: one.router, Trials: one.trials}
 		if i > 0 {
 			served.Models, served.Components = c.Pools[i-1].Models, c.Pools[i-1].Components
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/health"
+	"github.com/warmpath/warmpath/internal/live"
+	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/rollout"
 	"github.com/warmpath/warmpath/internal/telemetry"
@@ -123,6 +125,7 @@ type poolValue struct {
 	*policyValue
 	Membership   membershipValue  `json:"membership"`
 	ControlPlane *xds.Status      `json:"controlPlane,omitempty"`
+	Trials       []view.Trial     `json:"trials,omitempty"`
 	Endpoints    []endpointStatus `json:"endpoints"`
 }
 
@@ -163,6 +166,7 @@ func (o *pool) value() poolValue {
 			Version:  fmt.Sprintf("%016x", s.source.Set.Version()),
 			LastGood: s.source.LastGood, Error: text(s.source.Err), Rollout: text(s.rollout.Err), Leaving: s.rollout.Draining,
 		},
+		Trials:    live.Trials(o.trials),
 		Endpoints: o.endpoints(),
 	}
 	for _, problem := range s.source.Problems {

@@ -61,7 +61,7 @@ func topView(s view.Snapshot, width, lines int) []byte {
 	room := lines - bytes.Count(b.Bytes(), []byte("\n")) - decisions - 2
 	for _, p := range s.Pools {
 		hot := min(len(p.Hot), 3)
-		members := min(len(p.Members), max(room/len(s.Pools)-hot-5, 3))
+		members := min(len(p.Members), max(room/len(s.Pools)-hot-len(p.Trials)-5, 3))
 		topPool(&b, p, members, hot)
 	}
 	if decisions > 0 {
@@ -77,6 +77,9 @@ func topView(s view.Snapshot, width, lines int) []byte {
 func topPool(b *bytes.Buffer, p view.Pool, members, hot int) {
 	fmt.Fprintf(b, "\npool %s  %s  prefixLength %s  concurrencyThreshold %s  %d requests in a minute  overflow %s  expected hits %s  actual %s\n",
 		p.Name, p.Strategy, p.PrefixLength, p.ConcurrencyThreshold, p.Requests, share(p.Overflow), known(p.Expected), known(p.Actual))
+	for _, x := range p.Trials {
+		topTrial(b, x)
+	}
 	list := slices.Clone(p.Members)
 	slices.SortStableFunc(list, func(x, y view.Endpoint) int { return cmp.Compare(y.Requests, x.Requests) })
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -96,6 +99,20 @@ func topPool(b *bytes.Buffer, p view.Pool, members, hot int) {
 	for _, h := range p.Hot[:hot] {
 		fmt.Fprintf(b, "hot %s  %d characters  %s of requests  %d homes  served by %s\n", h.Key, h.Depth, share(h.Share), h.Homes, strings.Join(h.Holders, " "))
 	}
+}
+
+// topTrial writes a policy on trial against the pool's own.
+func topTrial(b *bytes.Buffer, x view.Trial) {
+	fmt.Fprintf(b, "%s of %s  %s  prefixLength %s  concurrencyThreshold %s  expected hits %s (main %s)  overflow %s (%s)  requests %d (%d)",
+		x.Kind, share(x.Share), x.Strategy, x.PrefixLength, x.ConcurrencyThreshold, known(x.Tried.Expected), known(x.Main.Expected),
+		share(x.Tried.Overflow), share(x.Main.Overflow), x.Tried.Requests, x.Main.Requests)
+	if x.Moved != nil {
+		fmt.Fprintf(b, "  would move %s", share(*x.Moved))
+	}
+	if tried, main := x.Tried.BusiestOverMean, x.Main.BusiestOverMean; tried != nil && main != nil {
+		fmt.Fprintf(b, "  busiest/mean %.2f (%.2f)", *tried, *main)
+	}
+	b.WriteByte('\n')
 }
 
 func share(f float64) string { return fmt.Sprintf("%.1f%%", 100*f) }

@@ -6,6 +6,7 @@ import (
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // The configuration's words become the parts' own values here, so that the
@@ -23,6 +24,10 @@ func policy(c config.RoutingConfig) route.Policy {
 		PrefixLength:         int(c.PrefixAware.PrefixLength),
 		ConcurrencyThreshold: int(c.PrefixAware.ConcurrencyThreshold),
 	}
+}
+
+func trialSettings(c config.Trial) trial.Settings {
+	return trial.Settings{Share: c.Share, ShareLength: c.ShareLength, Policy: policy(c.RoutingConfig)}
 }
 
 func adapterRules(c config.Adapters) route.AdapterRules {

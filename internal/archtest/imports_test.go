@@ -35,6 +35,7 @@ var components = []component{
 	{"internal/affinity", pure, nil},
 	{"internal/load", pure, nil},
 	{"internal/route", pure, nil},
+	{"internal/trial", pure, nil},
 	{"internal/health", pure, nil},
 	{"internal/usage", pure, nil},
 	{"internal/gossip/merge", pure, nil},

@@ -15,10 +15,14 @@ import (
 // routed to them.
 type Pool struct {
 	RoutingConfig RoutingConfig `yaml:"routingConfig"`
-	Membership    Membership    `yaml:"membership"`
-	Health        Health        `yaml:"health"`
-	Cluster       Cluster       `yaml:"cluster"`
-	Adapters      Adapters      `yaml:"adapters"`
+	// Shadow is a policy that decides without effect, Split one that decides for a
+	// share of the conversations.
+	Shadow     Trial      `yaml:"shadow,flow"`
+	Split      Trial      `yaml:"split,flow"`
+	Membership Membership `yaml:"membership"`
+	Health     Health     `yaml:"health"`
+	Cluster    Cluster    `yaml:"cluster"`
+	Adapters   Adapters   `yaml:"adapters"`
 }
 
 // Adapters says how requests for LoRA adapters are routed.
@@ -65,11 +69,12 @@ type Component struct {
 }
 
 func defaultPool() Pool {
+	random := RoutingConfig{
+		RoutingStrategy: Random,
+		PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: route.DefaultPrefixLength, ConcurrencyThreshold: AutoThreshold},
+	}
 	return Pool{
-		RoutingConfig: RoutingConfig{
-			RoutingStrategy: Random,
-			PrefixAware:     PrefixAwareRoutingConfig{PrefixLength: route.DefaultPrefixLength, ConcurrencyThreshold: AutoThreshold},
-		},
+		RoutingConfig: random, Shadow: defaultTrial(random), Split: defaultTrial(random),
 		Membership: Membership{DrainTimeout: 5 * time.Minute},
 		Health: Health{
 			Path: "/health", Interval: time.Second, Timeout: time.Second,
@@ -94,6 +99,8 @@ var poolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,49}$`)
 func (p *Pool) fields(hasMembership *bool) []strict.Field {
 	return []strict.Field{
 		{Name: "routingConfig", Alias: "RoutingConfig", Decode: p.RoutingConfig.decode},
+		{Name: "shadow", Decode: p.Shadow.decode},
+		{Name: "split", Decode: p.Split.decode},
 		{Name: "membership", Decode: func(v strict.Value) {
 			*hasMembership = true
 			p.Membership.decode(v)
@@ -242,7 +249,7 @@ func withLive(pools, next []NamedPool) []NamedPool {
 			if n.Name != merged[i].Name {
 				continue
 			}
-			merged[i].RoutingConfig = n.RoutingConfig
+			merged[i].RoutingConfig, merged[i].Shadow, merged[i].Split = n.RoutingConfig, n.Shadow, n.Split
 			merged[i].Adapters.Sticky, merged[i].Adapters.Models = n.Adapters.Sticky, n.Adapters.Models
 			if same {
 				merged[i].Models, merged[i].Components = n.Models, n.Components

@@ -31,9 +31,19 @@ func drawPools(t *rapid.T) (pools []NamedPool) {
 			p.Models = append(p.Models, fmt.Sprint(i, model)) // of no other pool
 		}
 		p.RoutingConfig.PrefixAware.PrefixLength = drawLength(t)
+		p.Shadow = drawTrial(t)
 		pools = append(pools, p)
 	}
 	return pools
+}
+
+func drawTrial(t *rapid.T) Trial {
+	x := defaultTrial(defaultPool().RoutingConfig)
+	x.Share = rapid.Float64Range(0, 1).Draw(t, "share")
+	x.ShareLength = rapid.IntRange(route.LevelChars, route.MaxPrefixLength).Draw(t, "share length")
+	x.RoutingStrategy = rapid.SampledFrom([]Strategy{Random, LeastOutstandingRequests, PrefixAware, KVAware}).Draw(t, "strategy on trial")
+	x.PrefixAware.PrefixLength = drawLength(t)
+	return x
 }
 
 func drawConfig(t *rapid.T) Config {
@@ -53,6 +63,7 @@ func drawConfig(t *rapid.T) Config {
 	}
 	c.RoutingConfig.RoutingStrategy = rapid.SampledFrom([]Strategy{Random, LeastOutstandingRequests, PrefixAware, KVAware}).Draw(t, "strategy")
 	c.RoutingConfig.PrefixAware.PrefixLength = drawLength(t)
+	c.Shadow, c.Split = drawTrial(t), drawTrial(t)
 	c.Routers = rapid.IntRange(1, MaxRouters).Draw(t, "routers")
 	c.RoutingConfig.PrefixAware.ConcurrencyThreshold = Threshold(rapid.IntRange(0, route.MaxConcurrencyThreshold).Draw(t, "threshold"))
 	c.Tenant.Header = rapid.StringMatching(`x-[a-df-fh-z0-9][a-z0-9-]{0,20}`).Draw(t, "header")

@@ -12,14 +12,14 @@ import (
 // is bound to sockets, to Envoy's view of the cluster or to exporters, and
 // waits for a restart.
 func livePaths() []string {
-	return []string{"routingConfig", "policies", "routers", "zone", "adapters.sticky", "adapters.models", "tenant", "component", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "inspection", "decision", "log.level"}
+	return []string{"routingConfig", "shadow", "split", "policies", "routers", "zone", "adapters.sticky", "adapters.models", "tenant", "component", "retry", "limits.inflateBytes", "limits.totalBodyBytes", "limits.requests", "inspection", "decision", "log.level"}
 }
 
 // Reload returns the configuration that a process running c should use now that
 // the file says next, and the paths of the changes that wait for a restart.
 func (c Config) Reload(next Config) (effective Config, restart []string) {
 	effective = c
-	effective.RoutingConfig = next.RoutingConfig
+	effective.RoutingConfig, effective.Shadow, effective.Split = next.RoutingConfig, next.Shadow, next.Split
 	effective.Pools = withLive(c.Pools, next.Pools)
 	effective.Component = next.Component
 	effective.Policies = next.Policies

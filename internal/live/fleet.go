@@ -1,11 +1,11 @@
 package live
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // Pool is a pool as the store is asked about it.
@@ -13,6 +13,8 @@ type Pool struct {
 	// Name is empty for the default pool.
 	Name   string
 	Router *route.Router
+	// Trials are the policies on trial there; it may be nil.
+	Trials *trial.Trials
 	// Members lists its endpoints with address, state, cause, zone, weight, and what
 	// runs there.
 	Members func() []view.Endpoint
@@ -39,14 +41,8 @@ func (s *Store) pool(p Pool, now int64) view.Pool {
 	table := p.Router.Table()
 	policy := table.Policy()
 	v := view.Pool{
-		Name: PoolName(p.Name), Strategy: policy.Strategy.String(), PrefixLength: "auto", ConcurrencyThreshold: "auto",
-		Membership: Hex(table.Membership()), Members: p.Members(), Hot: s.hot(p, now),
-	}
-	if policy.PrefixLength != route.AutoPrefixLength {
-		v.PrefixLength = strconv.Itoa(policy.PrefixLength)
-	}
-	if policy.ConcurrencyThreshold != route.AutoConcurrencyThreshold {
-		v.ConcurrencyThreshold = strconv.Itoa(policy.ConcurrencyThreshold)
+		Name: PoolName(p.Name), Strategy: policy.Strategy.String(), PrefixLength: prefixLength(policy), ConcurrencyThreshold: threshold(policy),
+		Membership: Hex(table.Membership()), Members: p.Members(), Hot: s.hot(p, now), Trials: Trials(p.Trials),
 	}
 	if v.Members == nil {
 		v.Members = []view.Endpoint{} // a list in JSON too

@@ -5,6 +5,7 @@ import (
 
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // ring is the last decisions. Its owners are the records of requests that run, as
@@ -24,6 +25,7 @@ type entry struct {
 	decided       time.Time
 	took          time.Duration
 	pool          string
+	arm           trial.Arm
 	decision      route.Decision
 	request       word
 	model, server word
@@ -49,7 +51,7 @@ func (g *ring) add(r *extproc.Record, cached, chars int) {
 	g.owners[slot] = r
 	e := &g.entries[slot]
 	e.id, e.slot, e.decided, e.took = g.n, slot, r.Decided, r.Decided.Sub(r.Scanned)
-	e.pool, e.cached, e.chars = r.Pool, cached, chars
+	e.pool, e.arm, e.cached, e.chars = r.Pool, r.Arm, cached, chars
 	e.decision = r.Decision
 	e.request.set(r.RequestID)
 	e.model.set(r.Model)

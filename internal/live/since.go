@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // Since is what somebody has seen already.
@@ -53,6 +54,9 @@ func (e *entry) view() view.Decision {
 	v := ViewDecision(e.pool, &e.decision, e.cached, e.chars)
 	v.ID, v.At, v.RequestID, v.Model = e.id, e.decided, e.request.String(), e.model.String()
 	v.Micros = micros(e.took)
+	if v.Arm = e.arm.String(); e.arm == trial.SplitArm {
+		v.Sentence += " The split's policy decided."
+	}
 	v.Status, v.Served, v.Missed, v.Attempts, v.Ended = e.status, e.server.String(), e.missed, e.attempts, e.ended
 	if e.missed {
 		v.Sentence += fmt.Sprintf(" Envoy sent it to %s instead.", v.Served)

@@ -5,13 +5,19 @@ import (
 	"github.com/warmpath/warmpath/internal/load"
 )
 
-// Preview returns what a request would be answered now, by the router's own policy. It
+// Preview returns what a request would be answered now, by the router's own policy: see
+// [Router.PreviewBy].
+func (r *Router) Preview(request Request) Decision {
+	return r.PreviewBy(r.Table().Policy(), request)
+}
+
+// PreviewBy returns what a request would be answered now by a policy. It
 // reserves nothing, remembers nothing, and makes nothing hotter: it decides on copies of
 // the loads and of what is known of this request's beginning. It builds a table, so it
 // is for people.
-func (r *Router) Preview(request Request) Decision {
+func (r *Router) PreviewBy(policy Policy, request Request) Decision {
 	r.mu.Lock()
-	set, policy, around, m := r.set, r.policy, r.around, r.memory
+	set, around, m := r.set, r.around, r.memory
 	r.mu.Unlock()
 	tracker := load.NewTracker()
 	for i := range set.Len() {

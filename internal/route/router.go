@@ -22,6 +22,7 @@ type Router struct {
 	policy  Policy
 	memory  *memory
 	around  surroundings
+	twins   []*Router
 }
 
 // NewRouter returns a router with an empty membership and counters of its own.
@@ -68,6 +69,7 @@ func (r *Router) SetMembership(set fleet.Set) {
 	r.tracker.Enroll(r, func(address string) bool { return members[address] || before[address] })
 	r.publish()
 	r.tracker.Retain(r, func(address string) bool { return members[address] })
+	r.eachTwin(func(t *Router) { t.SetMembership(set) })
 }
 
 func addressesOf(set fleet.Set) map[string]bool {
@@ -104,6 +106,7 @@ func (r *Router) SetRouters(n int, sharing bool) {
 	}
 	r.around.routers, r.around.sharing = n, sharing
 	r.publish()
+	r.eachTwin(func(t *Router) { t.SetRouters(n, false) })
 }
 
 // SetZone tells the zone in which the router is: endpoints there are preferred while
@@ -116,6 +119,7 @@ func (r *Router) SetZone(zone string) {
 	}
 	r.around.zone = zone
 	r.publish()
+	r.eachTwin(func(t *Router) { t.SetZone(zone) })
 }
 
 // SetAdapters replaces the rules for LoRA adapters.
@@ -124,6 +128,7 @@ func (r *Router) SetAdapters(rules AdapterRules) {
 	defer r.mu.Unlock()
 	r.around.adapters, r.around.adapterModels = rules, rules.models()
 	r.publish()
+	r.eachTwin(func(t *Router) { t.SetAdapters(rules) })
 }
 
 func (r *Router) publish() {

@@ -1,9 +1,6 @@
 package route
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/warmpath/warmpath/internal/affinity"
 )
 
@@ -66,7 +63,7 @@ func (r *Router) PlaceElsewhere(address string, levels []uint64) {
 // at calls f for an endpoint that may be chosen, with the memory locked.
 func (r *Router) at(address string, f func(*memory, affinity.ID)) {
 	t := r.Table()
-	i, is := slices.BinarySearchFunc(t.candidates, address, func(c candidate, a string) int { return strings.Compare(c.address, a) })
+	i, is := t.find(address)
 	if !is {
 		return
 	}

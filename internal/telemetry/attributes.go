@@ -84,6 +84,7 @@ func addNames(list []attribute.KeyValue, r *extproc.Record) []attribute.KeyValue
 	for _, optional := range []struct{ key, value string }{
 		{"warmpath.policy_origin", r.PolicyOrigin},
 		{"warmpath.pool", r.Pool},
+		{"warmpath.arm", r.Arm.String()},
 		{"warmpath.model", r.Model},
 		{"warmpath.adapter", r.Adapter},
 		{"warmpath.request_id", r.RequestID},

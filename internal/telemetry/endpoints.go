@@ -78,16 +78,17 @@ func (e *endpoints) prune() {
 
 // cached counts the tokens of a prompt. known says that the endpoint has told how many
 // were cached; engines leave that out when it is none, so from one that has told it
-// once silence is a 0, and from others it says nothing.
-func (e *endpoints) cached(address string, prompt, cached int64, known bool) {
+// once silence is a 0, and from others it says nothing. It reports whether they count.
+func (e *endpoints) cached(address string, prompt, cached int64, known bool) (counts bool) {
 	t := e.of(address)
 	if known {
 		t.inspected.Store(true)
 	}
-	if t.inspected.Load() {
+	if counts = t.inspected.Load(); counts {
 		t.promptTokens.Add(uint64(prompt))
 		t.cachedTokens.Add(uint64(cached))
 	}
+	return counts
 }
 
 // Describe implements prometheus.Collector.

@@ -24,10 +24,9 @@ func (m *Metrics) registerInspections() {
 		m.inspected = append(m.inspected, results.WithLabelValues(r.String()))
 	}
 	first := prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "warmpath_time_to_first_token_seconds",
-		Help: "Time from a request's headers to the first piece of text of its response, of the streams that were inspected, by what was expected of the cache.",
-		// 5 ms to 164 s.
-		Buckets: prometheus.ExponentialBuckets(0.005, 2, 16),
+		Name:    "warmpath_time_to_first_token_seconds",
+		Help:    "Time from a request's headers to the first piece of text of its response, of the streams that were inspected, by what was expected of the cache.",
+		Buckets: firstTokenBuckets(),
 	}, []string{"cache"})
 	m.registry.MustRegister(first)
 	m.firstToken = make(map[cacheState]prometheus.Observer)
@@ -36,16 +35,21 @@ func (m *Metrics) registerInspections() {
 	}
 }
 
+// firstTokenBuckets are 5 ms to 164 s.
+func firstTokenBuckets() []float64 { return prometheus.ExponentialBuckets(0.005, 2, 16) }
+
 func (m *Metrics) countInspection(r *extproc.Record) {
 	i := r.Inspection
 	m.inspected[i.Result].Inc()
 	if !i.FirstToken.IsZero() {
 		m.firstToken[expected(&r.Decision, r.PromptChars)].Observe(i.FirstToken.Sub(r.Began).Seconds())
 	}
+	known := false
 	switch i.Result {
 	case extproc.InspectionRead, extproc.InspectionNoCached:
-		m.endpoints.cached(r.Served, i.PromptTokens, i.CachedTokens, i.Result == extproc.InspectionRead)
+		known = m.endpoints.cached(r.Served, i.PromptTokens, i.CachedTokens, i.Result == extproc.InspectionRead)
 	}
+	m.trials.inspected(r, known)
 }
 
 // expected says what was expected of a prompt of so many characters.

@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // everything has each kind of event happen, so that each metric has a series.
@@ -28,6 +29,11 @@ func everything(t *testing.T) *Metrics {
 	state.Hot = func() []HotPrefix { return []HotPrefix{{"aa", 0.5, 1}} }
 	state.Membership = func() Membership { return Membership{Source: "file", Version: 1, Known: true} }
 	m.Collect("", state)
+	m.CollectTrials("", func() (*trial.ShadowReport, *trial.SplitReport) {
+		total := trial.Total{ByReason: make([]uint64, len(route.Reasons())), Characters: 2, Cached: 1, Busiest: 2, Mean: 1}
+		total.ByReason[0] = 1
+		return &trial.ShadowReport{Real: total, Shadow: total, Moved: 1}, &trial.SplitReport{Main: total, Split: total}
+	})
 	m.SetEngine("10.0.0.1:80", Engine{Queries: 100, Hits: 64, HitRate: 0.64, Usage: 0.5})
 	m.Nacks.WithLabelValues("type").Inc()
 	m.PolicyFaults.WithLabelValues("route_metadata", "malformed").Inc()
@@ -43,7 +49,7 @@ func everything(t *testing.T) *Metrics {
 	r.Served, r.Attempts, r.Missed = "10.0.0.1:80", 2, true
 	o.Served(r)
 	slot.Release()
-	r.Unanswered = true
+	r.Unanswered, r.Arm = true, trial.SplitArm
 	r.Inspection = &extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 9, CachedTokens: 8, FirstToken: r.Decided}
 	o.Ended(r)
 	o.Panicked(r, nil)

@@ -27,6 +27,7 @@ type Metrics struct {
 	requests   prometheus.Gauge
 	inspected  []prometheus.Counter // by result
 	firstToken map[cacheState]prometheus.Observer
+	trials     *trials
 
 	// Nacks counts the resources that an Envoy refused, by type.
 	Nacks *prometheus.CounterVec
@@ -63,6 +64,7 @@ func NewMetrics(loads *load.Tracker) *Metrics {
 	m.registerTLS()
 	m.registerGossip()
 	m.registerInspections()
+	m.registerTrials()
 	m.Recorded = m.counter("warmpath_recording_written_total", "Requests written to a recording.")
 	m.Leaked = m.counter("warmpath_leaked_total", "Slots of endpoints that no request holds any more.")
 	m.Unrecorded = m.counters("warmpath_recording_dropped_total", "Requests that should have been recorded and were not.", "reason")

@@ -17,6 +17,7 @@ import (
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // traced returns an observer that follows the caller's sampling, with a share
@@ -193,6 +194,7 @@ func TestAttributesAreDocumented(t *testing.T) {
 	r.PolicyOrigin, r.Pool, r.Model, r.Adapter, r.RequestID = "route_metadata", "small", "m", "a", "id"
 	r.Problems = []extproc.Problem{extproc.BodyCut}
 	r.Decision.HomeCount, r.Decision.AdapterSet = 1, 1
+	r.Arm = trial.SplitArm
 	page, err := os.ReadFile("../../docs/TRACING.md")
 	if err != nil {
 		t.Fatal(err)

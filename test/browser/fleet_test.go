@@ -22,6 +22,7 @@ import (
 	"github.com/warmpath/warmpath/internal/load"
 	"github.com/warmpath/warmpath/internal/prefix"
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // site is a server of the page: a real router and store, with traffic that is made here.
@@ -29,6 +30,7 @@ type site struct {
 	url      string
 	address  string
 	router   *route.Router
+	trials   *trial.Trials
 	store    *live.Store
 	handler  http.Handler
 	page     *web.Server
@@ -57,11 +59,12 @@ func newSite(t *testing.T, endpoints int, policy route.Policy) *site {
 	set, _ := fleet.NewSet(list)
 	s := &site{router: route.NewRouter(policy), began: time.Now().Add(-10 * time.Minute)}
 	s.router.SetMembership(set)
+	s.trials = trial.New(s.router)
 	s.store = live.New(s.began)
 	s.page = web.New(web.Options{
 		Version: "v0.1.0", Store: s.store,
 		Pools: []live.Pool{
-			{Router: s.router, Members: func() []view.Endpoint { return s.members(set) }},
+			{Router: s.router, Trials: s.trials, Members: func() []view.Endpoint { return s.members(set) }},
 			{Name: "embeddings", Router: route.NewRouter(route.Policy{}), Members: func() []view.Endpoint { return nil }},
 		},
 		Config:  func() (string, int) { return "routingConfig:\n  routingStrategy: PREFIX_AWARE\n", 3 },
@@ -143,10 +146,15 @@ func (s *site) decide(random *rand.Rand, at time.Time) (finish func()) {
 	if length := s.router.Table().Policy().PrefixLength; length > 0 {
 		key = levels[length/route.LevelChars-1]
 	}
-	d, slot := s.router.Table().Pick(route.Request{
+	request := route.Request{
 		Key: key, Keyed: true, Levels: levels, Chars: len(levels) * route.LevelChars,
 		Now: int64(at.Sub(s.began)), Random: random.Uint64(),
-	})
+	}
+	d, slot := s.router.Table().Pick(request)
+	var slots trial.Slots
+	if current := s.trials.Current(); current != nil {
+		current.Shadow.Decide(&trial.Asked{Request: request, Key: key, Chosen: d.Chosen, Reason: d.Reason}, &slots)
+	}
 	took := time.Duration(15+random.ExpFloat64()*20) * time.Microsecond
 	r := &extproc.Record{
 		Began: at, Scanned: at, Decided: at.Add(took), API: prefix.Chat, BodyBytes: int64(len(levels) * 260), KeyChars: len(levels) * route.LevelChars,
@@ -162,6 +170,7 @@ func (s *site) decide(random *rand.Rand, at time.Time) (finish func()) {
 		s.store.Inspected(d.Chosen, len(levels)*64, d.Warm/4, 80*time.Millisecond, d.Warm > 0)
 		s.store.Ended(r)
 		slot.Release()
+		slots.Release()
 	}
 }
 

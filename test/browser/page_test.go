@@ -10,6 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
 )
 
 // rate is how many requests a second the tests send.
@@ -70,6 +71,32 @@ func TestPanels(t *testing.T) {
 	if got := text(t, ctx, "#prefixes-note"); got != "RANDOM does not look at prompts." {
 		t.Errorf("hot prefixes of RANDOM: %q", got)
 	}
+}
+
+// A policy on trial is shown against the pool's own while it is on trial, and in its pool.
+func TestTrials(t *testing.T) {
+	ctx, s := shown(t, 8, auto(), 1280, 900)
+	until(t, ctx, `document.querySelector("#pool-facts").innerText.includes("PREFIX_AWARE") && document.querySelector("#trials").hidden`)
+	s.trials.Set(trial.Settings{Share: 1, ShareLength: 256, Policy: route.Policy{Strategy: route.LeastOutstandingRequests}}, trial.Settings{})
+	until(t, ctx, `!document.querySelector("#trials").hidden && document.querySelectorAll("#tried tbody tr").length === 2`)
+	until(t, ctx, `Number(document.querySelectorAll("#tried td")[1].textContent) > 20`)
+	run(t, ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector("#trials").scrollIntoView()`))
+	picture(t, ctx, "trials", false)
+	for condition, what := range map[string]string{
+		`document.querySelector("#tried tbody tr:nth-child(1) th").textContent === "now"`:                                                       "the pool's own comes first",
+		`document.querySelector("#tried tbody tr:nth-child(2) th").textContent === "shadow, 100.0 %"`:                                           "the trial is named",
+		`document.querySelector("#tried tbody tr:nth-child(2) td").textContent.startsWith("LEAST_OUTSTANDING_REQUESTS")`:                        "its policy is told",
+		`[...document.querySelectorAll("#tried tbody tr")].every(r => /^[0-9.]+ %$/.test(r.cells[3].textContent))`:                              "hit rates are known",
+		`[...document.querySelectorAll("#tried tbody tr")].every(r => Number(r.cells[5].textContent) >= 1)`:                                     "so is the balance",
+		`parseFloat(document.querySelector("#tried tbody tr:nth-child(2)").cells[6].textContent) > 10`:                                          "some would move",
+		`document.querySelector("#trials").scrollWidth <= document.querySelector("main").clientWidth + 40 && document.body.scrollWidth <= 1280`: "it fits",
+	} {
+		if !value[bool](t, ctx, condition) {
+			t.Errorf("not so: %s (%s)", what, condition)
+		}
+	}
+	run(t, ctx, chromedp.SetValue("#pool", "embeddings"), dispatch("#pool", "input"))
+	until(t, ctx, `document.querySelector("#trials").hidden`)
 }
 
 func dispatch(selector, event string) chromedp.Action[chromedp.Void] {

@@ -43,6 +43,36 @@ type Pool struct {
 	Actual   *float64   `json:"actual,omitempty"`
 	Hot      []Hot      `json:"hot"`
 	Members  []Endpoint `json:"members"`
+	Trials   []Trial    `json:"trials,omitempty"`
+}
+
+// Trial is a policy on trial, and what has come of it and of the pool's own since it is.
+type Trial struct {
+	// Kind is shadow, which decides without effect, or split.
+	Kind string `json:"kind"`
+	// Share is the part of the conversations that it is to decide on.
+	Share                float64 `json:"share"`
+	Strategy             string  `json:"strategy"`
+	PrefixLength         string  `json:"prefixLength"`
+	ConcurrencyThreshold string  `json:"concurrencyThreshold"`
+	// Main is of what the pool's own policy did: with a shadow with the same requests, with
+	// a split with the others. Tried is of the policy on trial.
+	Main  Outcome `json:"main"`
+	Tried Outcome `json:"tried"`
+	// Moved is the share of the requests that a shadow would have sent elsewhere.
+	Moved *float64 `json:"moved,omitempty"`
+}
+
+// Outcome is what came of a policy.
+type Outcome struct {
+	Requests uint64 `json:"requests"`
+	// Expected is the hit rate, by the one rule for all strategies; nil if no prompt was
+	// read.
+	Expected *float64 `json:"expected,omitempty"`
+	Overflow float64  `json:"overflow"`
+	// BusiestOverMean is what ran at the busiest endpoint over what ran at the mean one;
+	// nil with a split, whose arms share the endpoints.
+	BusiestOverMean *float64 `json:"busiestOverMean,omitempty"`
 }
 
 // Endpoint is a model server.
@@ -134,15 +164,17 @@ type Decision struct {
 	RequestID string    `json:"requestId,omitempty"`
 	Model     string    `json:"model,omitempty"`
 	Pool      string    `json:"pool"`
-	Strategy  string    `json:"strategy"`
-	Reason    string    `json:"reason"`
-	Chosen    string    `json:"chosen"`
-	Homes     []string  `json:"homes,omitempty"`
-	Rank      int       `json:"rank"` // -1 if it was not chosen by an order
-	Load      int64     `json:"load"`
-	Bound     int64     `json:"bound"`
-	Key       string    `json:"key,omitempty"`
-	Depth     int       `json:"depth"`
+	// Arm is whose policy decided while the pool is split: main or split.
+	Arm      string   `json:"arm,omitempty"`
+	Strategy string   `json:"strategy"`
+	Reason   string   `json:"reason"`
+	Chosen   string   `json:"chosen"`
+	Homes    []string `json:"homes,omitempty"`
+	Rank     int      `json:"rank"` // -1 if it was not chosen by an order
+	Load     int64    `json:"load"`
+	Bound    int64    `json:"bound"`
+	Key      string   `json:"key,omitempty"`
+	Depth    int      `json:"depth"`
 	// Cached characters, of Characters, were expected in the cache; -1 if nobody knows.
 	Cached     int `json:"cached"`
 	Characters int `json:"characters"`

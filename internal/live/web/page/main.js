@@ -3,7 +3,7 @@ import { connect } from "./stream.js";
 import { Charts } from "./charts.js";
 import { Fleet } from "./fleet.js";
 import { Decisions } from "./decisions.js";
-import { showHot, showWarnings } from "./panels.js";
+import { showHot, showTrials, showWarnings } from "./panels.js";
 import { prepareExplain } from "./explain.js";
 import { prepareTheme } from "./themes.js";
 import { byId, setText } from "./dom.js";
@@ -36,6 +36,7 @@ function draw() {
   charts.draw();
   fleet.draw(snapshot.pools);
   showHot(fleet.pool());
+  showTrials(fleet.pool());
   decisions.draw();
 }
 
@@ -59,7 +60,7 @@ byId("hold").addEventListener("click", (e) => {
   if (!held && waiting !== null) requestAnimationFrame(draw);
 });
 byId("span").addEventListener("change", (e) => { charts.span = Number(e.target.value); charts.draw(); });
-for (const id of ["pool", "filter"]) byId(id).addEventListener("input", () => { fleet.redraw(true); showHot(fleet.pool()); });
+for (const id of ["pool", "filter"]) byId(id).addEventListener("input", () => { fleet.redraw(true); showHot(fleet.pool()); showTrials(fleet.pool()); });
 for (const id of ["reason", "search"]) byId(id).addEventListener("input", () => decisions.draw(true));
 prepareTheme(byId("theme"));
 prepareExplain();

@@ -1,5 +1,5 @@
-// Warnings and hot prefixes.
-import { byId, make, setText, percent, count } from "./dom.js";
+// Warnings, hot prefixes and policies on trial.
+import { byId, make, setText, percent, percentOrDash, count } from "./dom.js";
 
 let warned = "";
 
@@ -36,4 +36,35 @@ export function showHot(pool) {
   setText(byId("prefixes-note"), pool.hot.length > 0
     ? "Beginnings that many recent prompts have in common, where they part. Only hashes are known here."
     : pool.strategy === "PREFIX_AWARE" || pool.strategy === "KV_AWARE" ? "No beginning is common to several recent prompts." : `${pool.strategy} does not look at prompts.`);
+}
+
+const tries = [];
+
+function tryLine() {
+  const line = { name: make("th", { scope: "row" }), policy: make("td"), requests: make("td", { class: "number" }), expected: make("td", { class: "number" }), overflow: make("td", { class: "number" }), busiest: make("td", { class: "number" }), moved: make("td", { class: "number" }) };
+  line.node = make("tr", {}, ...Object.values(line));
+  tries.push(line);
+  byId("tried").tBodies[0].append(line.node);
+}
+
+// showTrials shows two lines for each policy on trial: the pool's own, and it.
+export function showTrials(pool) {
+  const list = (pool && pool.trials) || [];
+  byId("trials").hidden = list.length === 0;
+  while (tries.length < 2 * list.length) tryLine();
+  tries.forEach((line, i) => {
+    const t = list[i >> 1];
+    line.node.hidden = !t;
+    if (!t) return;
+    const own = i % 2 === 0;
+    const of = own ? t.main : t.tried;
+    const policy = own ? pool : t;
+    setText(line.name, own ? "now" : `${t.kind}, ${percent(t.share)}`);
+    setText(line.policy, `${policy.strategy}, ${policy.prefixLength}, ${policy.concurrencyThreshold}`);
+    setText(line.requests, count(of.requests));
+    setText(line.expected, percentOrDash(of.expected));
+    setText(line.overflow, percent(of.overflow));
+    setText(line.busiest, of.busiestOverMean === undefined ? "\u2013" : of.busiestOverMean.toFixed(2));
+    setText(line.moved, own ? "" : percentOrDash(t.moved));
+  });
 }

@@ -1,0 +1,59 @@
+package live
+
+import (
+	"strconv"
+
+	"github.com/warmpath/warmpath/internal/live/view"
+	"github.com/warmpath/warmpath/internal/route"
+	"github.com/warmpath/warmpath/internal/trial"
+)
+
+// Trials are the policies on trial in a pool, and what has come of them; none for nil.
+func Trials(t *trial.Trials) (list []view.Trial) {
+	if t.Current() == nil {
+		return nil
+	}
+	s := t.State()
+	if s.Shadow.Share > 0 {
+		v := trialOf("shadow", s.Shadow, s.OfShadow.Real, s.OfShadow.Shadow)
+		v.Moved = new(float64(s.OfShadow.Moved) / float64(max(s.OfShadow.Real.Decisions(), 1)))
+		list = append(list, v)
+	}
+	if s.Split.Share > 0 {
+		list = append(list, trialOf("split", s.Split, s.OfSplit.Main, s.OfSplit.Split))
+	}
+	return list
+}
+
+func trialOf(kind string, s trial.Settings, main, tried trial.Total) view.Trial {
+	return view.Trial{
+		Kind: kind, Share: s.Share, Strategy: s.Policy.Strategy.String(),
+		PrefixLength: prefixLength(s.Policy), ConcurrencyThreshold: threshold(s.Policy),
+		Main: outcome(main), Tried: outcome(tried),
+	}
+}
+
+func outcome(t trial.Total) view.Outcome {
+	v := view.Outcome{Requests: t.Decisions(), Overflow: t.Overflow()}
+	if rate, known := t.HitRate(); known {
+		v.Expected = new(rate)
+	}
+	if t.Mean > 0 {
+		v.BusiestOverMean = new(t.Imbalance())
+	}
+	return v
+}
+
+func prefixLength(p route.Policy) string {
+	if p.PrefixLength == route.AutoPrefixLength {
+		return "auto"
+	}
+	return strconv.Itoa(p.PrefixLength)
+}
+
+func threshold(p route.Policy) string {
+	if p.ConcurrencyThreshold == route.AutoConcurrencyThreshold {
+		return "auto"
+	}
+	return strconv.Itoa(p.ConcurrencyThreshold)
+}
