@@ -42,6 +42,8 @@ ARGS ?=
 FUZZTIME ?= 10m
 JOBS ?= 1
 TARGETS ?= .
+# Of test-envoys: the versions.
+ENVOYS ?= 1.38.3 1.39.3 1.40.0
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
 
@@ -90,6 +92,11 @@ screenshots: ## Take pictures of the live page into bin/screenshots
 	@tools/install-chromium
 	@mkdir -p bin/screenshots
 	cd test/browser && SCREENSHOTS='$(CURDIR)/bin/screenshots' go test -timeout 5m -count 1 -run TestPictures .
+
+.PHONY: test-envoys
+test-envoys: ## Test the core with each Envoy that is supported: request bodies in every mode, retries, inspection (ENVOYS=)
+	@for version in $(ENVOYS); do $(MAKE) --no-print-directory test EXACT=1 ENVOY_VERSION=$$version PKG='./envoy ./cmd/warmpath' \
+	  RUN='$(if $(filter .,$(RUN)),TestBodyMatrix|TestDeadEndpoint|TestKilledInMidUpload|TestInspectionAgrees|TestPrintedConfigurationSteers|TestEnvoyAccepts,$(RUN))'; done
 
 .PHONY: test-kubernetes
 test-kubernetes: $(KAPI) ## Test membership against a real API server; building that takes ten minutes, once (RUN=)

@@ -21,7 +21,6 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/ring_hash/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 
 	"github.com/warmpath/warmpath/envoy"
 )
@@ -35,6 +34,9 @@ type Options struct {
 	Name string
 	// ConnectTimeout replaces the template's; zero keeps it.
 	ConnectTimeout time.Duration
+	// MaxRequestsPerConnection is after how many requests Envoy closes a connection
+	// to an endpoint; zero keeps what the template has.
+	MaxRequestsPerConnection uint32
 }
 
 // NewCluster returns the cluster that the options describe, validated, with the
@@ -57,6 +59,9 @@ func NewCluster(o Options) (*clusterv3.Cluster, error) {
 		return nil, fmt.Errorf("cluster %q: connect timeout %s, want more than zero", c.GetName(), o.ConnectTimeout)
 	case o.ConnectTimeout > 0:
 		c.ConnectTimeout = durationpb.New(o.ConnectTimeout)
+	}
+	if err := limitConnections(c, o.MaxRequestsPerConnection); err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", c.GetName(), err)
 	}
 	if c.GetType() != clusterv3.Cluster_EDS || c.GetEdsClusterConfig().GetEdsConfig().GetAds() == nil {
 		return nil, fmt.Errorf("cluster %q: want type EDS with eds_config {ads: {}}, its endpoints come from here", c.GetName())

@@ -108,7 +108,7 @@ func TestServiceNameFollowsTheContent(t *testing.T) {
 	if again := name(Options{Cluster: []byte(otherName), ConnectTimeout: time.Second}); again != shipped {
 		t.Errorf("one content has two names, %s and %s", shipped, again)
 	}
-	for _, o := range []Options{{Name: "other"}, {ConnectTimeout: 2 * time.Second}} {
+	for _, o := range []Options{{Name: "other"}, {ConnectTimeout: 2 * time.Second}, {MaxRequestsPerConnection: 1}} {
 		if got := name(o); got == shipped {
 			t.Errorf("NewCluster(%+v) keeps the service name %s", o, got)
 		}
@@ -132,6 +132,7 @@ func TestNewClusterRefuses(t *testing.T) {
 		{"unknown field", Options{Cluster: edit("connect_timeout:", "conect_timeout:")}, "conect_timeout"},
 		{"not EDS", Options{Cluster: edit("type: EDS", "type: STATIC")}, "want type EDS"},
 		{"not over ADS", Options{Cluster: edit("{ads: {}, ", "{path_config_source: {path: /x}, ")}, "eds_config {ads: {}}"},
+		{"options of another type", Options{MaxRequestsPerConnection: 1, Cluster: []byte(strings.Replace(withOptions, "HttpProtocolOptions\n    common_http_protocol_options: {idle_timeout: 7s, max_requests_per_connection: 9}\n    explicit_http_config: {http2_protocol_options: {}}", "HttpProtocolOptions.ExplicitHttpConfig\n    http2_protocol_options: {}", 1))}, "read its envoy.extensions"},
 		{"negative timeout", Options{ConnectTimeout: -time.Second}, "-1s"},
 		{"outer constraint", Options{Cluster: edit("connect_timeout: 1s", "connect_timeout: 0s")}, "ConnectTimeout"},
 		{"constraint inside an Any", Options{Cluster: edit("- metadata: {key: envoy.lb,", "- metadata: {key: '',")}, "override_host.v3.OverrideHost"},

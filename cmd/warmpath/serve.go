@@ -199,7 +199,9 @@ func (p *program) newControlPlane() (err error) {
 	})
 	for _, one := range p.pools {
 		c := one.config.Cluster
-		if one.envoy, err = p.xds.Add(xds.Options{Name: c.Name, ConnectTimeout: c.ConnectTimeout}); err != nil {
+		if one.envoy, err = p.xds.Add(xds.Options{
+			Name: c.Name, ConnectTimeout: c.ConnectTimeout, MaxRequestsPerConnection: c.MaxRequestsPerConnection,
+		}); err != nil {
 			return err
 		}
 	}

@@ -181,6 +181,9 @@ func (m Membership) Path(configPath string) string { return beside(configPath, m
 type Cluster struct {
 	Name           string        `yaml:"name"`
 	ConnectTimeout time.Duration `yaml:"connectTimeout"`
+	// MaxRequestsPerConnection is after how many requests Envoy closes a connection to an
+	// endpoint; 0 for no limit.
+	MaxRequestsPerConnection uint32 `yaml:"maxRequestsPerConnection"`
 }
 
 // Limits bound the memory one request can take.

@@ -110,6 +110,7 @@ func (c *Cluster) decode(v strict.Value) {
 	v.Fields(
 		strict.Field{Name: "name", Decode: func(v strict.Value) { decodeClusterName(v, &c.Name) }},
 		strict.Field{Name: "connectTimeout", Decode: strict.Duration(&c.ConnectTimeout, 10*time.Millisecond, time.Minute)},
+		strict.Field{Name: "maxRequestsPerConnection", Decode: strict.Int(&c.MaxRequestsPerConnection, 0, 1_000_000)},
 	)
 }
 

@@ -69,6 +69,7 @@ func drawConfig(t *rapid.T) Config {
 	c.Tenant.Header = rapid.StringMatching(`x-[a-df-fh-z0-9][a-z0-9-]{0,20}`).Draw(t, "header")
 	c.Cluster.Name = rapid.StringMatching(`[A-Za-z0-9_.-]{1,60}`).Draw(t, "cluster")
 	c.Cluster.ConnectTimeout = time.Duration(rapid.Int64Range(1e7, 6e10).Draw(t, "connect"))
+	c.Cluster.MaxRequestsPerConnection = rapid.Uint32Range(0, 1_000_000).Draw(t, "requests a connection")
 	c.Limits.RequestBodyBytes = rapid.Int64Range(route.MaxPrefixLength, 256<<20).Draw(t, "body")
 	c.Limits.TotalBodyBytes = rapid.Int64Range(256<<20, 1<<40).Draw(t, "total")
 	c.Limits.Requests = rapid.Int64Range(1, 10_000_000).Draw(t, "requests")
