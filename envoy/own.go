@@ -65,8 +65,24 @@ func (o Options) ownCluster() (string, error) {
 	if o.HeaderSteering {
 		edits = append(edits, edit{metadataSource, headerSource, 1})
 	}
-	return apply(body, edits)
+	if body, err = apply(body, edits); err != nil || o.RequestsPerConnection == 0 {
+		return body, err
+	}
+	_, hint, ok := strings.Cut(body, "\n# Engines that close kept-alive connections")
+	if !ok {
+		return "", fmt.Errorf("cluster.yaml: nothing of engines that close connections")
+	}
+	return strings.TrimSuffix(body, "# Engines that close kept-alive connections"+hint) + fmt.Sprintf(limitedConnections, o.RequestsPerConnection), nil
 }
+
+// limitedConnections are for engines that close kept-alive connections without a word.
+const limitedConnections = `# The engines close kept-alive connections without a word: a request that met one would get 503.
+typed_extension_protocol_options:
+  envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+    "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+    common_http_protocol_options: {max_requests_per_connection: %d}
+    explicit_http_config: {http_protocol_options: {}}
+`
 
 const (
 	metadataSource = `        # From metadata only: a header source would let any client choose its server whenever

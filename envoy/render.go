@@ -26,6 +26,10 @@ type Options struct {
 	// Endpoints, if it is not nil, are the model servers, "ip:port" each: they stand in
 	// the configuration then, and nothing is fetched from warmpath's control plane.
 	Endpoints []string
+	// RequestsPerConnection is after how many requests Envoy closes a connection to a
+	// model server of Endpoints; 0 is no limit. 1 is for engines that close connections
+	// without a word.
+	RequestsPerConnection uint32
 	// HeaderSteering has Envoy read the choice from the header
 	// x-gateway-destination-endpoint and not from metadata. It needs Endpoints: the
 	// cluster that warmpath sends reads metadata.

@@ -28,6 +28,7 @@ func variants() map[string]envoy.Options {
 		"no endpoints yet":       {Endpoints: []string{}},
 		"steered by header":      {Endpoints: two, HeaderSteering: true, Pool: "vllm"},
 		"ext_proc over TLS only": {TLS: files, Secured: []string{envoy.ExtProcCluster}},
+		"closing engines":        {RequestsPerConnection: 1, Endpoints: two},
 		"traced in part":         {Collector: "otel:4317", Sampling: 12.5, Endpoints: two},
 	}
 }
@@ -52,6 +53,7 @@ func TestRender(t *testing.T) {
 		"endpoints of its own":   {[]string{`address: "10.0.0.1", port_value: 8000`, `address: "fd00::2"`, "type: STATIC\n", "override_host"}, []string{"dynamic_resources", "warmpath_xds", "eds", "CDS", "validate_clusters", "other_pools"}},
 		"steered by header":      {[]string{"- header: x-gateway-destination-endpoint", "{remove: x-gateway-destination-endpoint}", "  - name: vllm\n"}, []string{"request_headers_to_remove", "- metadata: {key"}},
 		"ext_proc over TLS only": {[]string{"transport_socket:"}, nil},
+		"closing engines":        {[]string{"    common_http_protocol_options: {max_requests_per_connection: 1}\n"}, []string{"#   typed_extension"}},
 		"traced in part":         {[]string{"{numerator: 125000, denominator: MILLION}", "name: otlp"}, []string{"# tracing"}},
 	} {
 		got, err := envoy.Render(variants()[name])

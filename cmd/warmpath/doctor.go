@@ -134,7 +134,7 @@ func (o *doctorOptions) setup() (config.Config, doctor.Setup, error) {
 	s := doctor.Setup{
 		Known: known, BodyLimit: c.Limits.RequestBodyBytes, Pools: []string{c.Cluster.Name}, TenantHeader: c.Tenant.Header,
 		Inspection: c.Inspection.Share > 0, Retries: c.Retry.Attempts > 0 && len(c.Retry.Conditions) > 0,
-		ControlPlane: c.Listen.XDS != "", ClosingEngine: o.engine == "llama.cpp",
+		ControlPlane: c.Listen.XDS != "", ClosingEngine: o.engine == "llama.cpp" || c.Cluster.MaxRequestsPerConnection == 1,
 	}
 	for _, p := range c.Pools {
 		s.Pools = append(s.Pools, p.Cluster.Name)

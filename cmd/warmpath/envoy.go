@@ -127,7 +127,8 @@ func (o *envoyOptions) text() ([]byte, error) {
 func (o *envoyOptions) options(c config.Config) (envoy.Options, error) {
 	options := envoy.Options{
 		Addresses: o.addresses, Pool: c.Cluster.Name, TenantHeader: c.Tenant.Header, BodyLimit: c.Limits.RequestBodyBytes,
-		Body: envoy.BodyMode(o.body), WithoutInspection: c.Inspection.Share == 0, HeaderSteering: o.steer == "header",
+		RequestsPerConnection: c.Cluster.MaxRequestsPerConnection,
+		Body:                  envoy.BodyMode(o.body), WithoutInspection: c.Inspection.Share == 0, HeaderSteering: o.steer == "header",
 	}
 	if o.steer != "metadata" && o.steer != "header" {
 		return options, fmt.Errorf("--steer %.40q: want metadata or header", o.steer)

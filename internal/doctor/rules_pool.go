@@ -63,7 +63,7 @@ func poolRules() []Rule {
 		{
 			ID: "closing-engine", Severity: Warning, What: "connections to engines that close them without a word are used again",
 			Why: "a request meets a closing connection: 503, after 3 and 11 requests with llama.cpp", Source: measured,
-			Fix: "max_requests_per_connection: 1 in the cluster's common_http_protocol_options (envoy/cluster.yaml has it as a comment)", check: closingEngine,
+			Fix: "cluster.maxRequestsPerConnection: 1 in warmpath.yaml; in a cluster of your own max_requests_per_connection: 1 in its common_http_protocol_options (envoy/cluster.yaml has it as a comment)", check: closingEngine,
 		},
 		{
 			ID: "members-missing", Severity: Warning, What: "warmpath's membership has endpoints that Envoy's cluster has not",
