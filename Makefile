@@ -15,6 +15,7 @@ GOFUMPT := .tools/gofumpt-$(GOFUMPT_VERSION)
 STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
 KAPI := .tools/kapi-$(KUBERNETES_VERSION)
 JAEGER := .tools/jaeger-$(JAEGER_VERSION)
+ISTIOD := .tools/istiod-$(ISTIO_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
 GREMLINS := .tools/gremlins-$(GREMLINS_VERSION)
 PROTOC_GEN_GO := .tools/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
@@ -97,11 +98,16 @@ test-jaeger: $(JAEGER) ## Test traces in a real Jaeger; building that takes ten 
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" JAEGER="$(CURDIR)/$(JAEGER)" go test $(RACE) -v -timeout 15m -tags jaeger \
 	  -run '$(if $(filter .,$(RUN)),TestJaeger,$(RUN))' ./cmd/warmpath
 
+.PHONY: test-istio
+test-istio: $(ISTIOD) ## Test behind a gateway that the real istiod configures; building that takes ten minutes, once (RUN=)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" ISTIOD="$(CURDIR)/$(ISTIOD)" go test $(RACE) -v -timeout 15m -tags istio \
+	  -run '$(if $(filter .,$(RUN)),TestIstio,$(RUN))' ./cmd/warmpath
+
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
-	go vet -tags kubernetes,jaeger ./cmd/warmpath
+	go vet -tags kubernetes,jaeger,istio ./cmd/warmpath
 	cd test/browser && go vet . && go mod tidy -diff
 	$(STATICCHECK) ./...
 	go test ./internal/archtest
@@ -212,6 +218,12 @@ jaeger: $(JAEGER) ## Build the Jaeger of test-jaeger into the cache
 
 $(JAEGER): test/jaeger/go.mod test/jaeger/go.sum
 	@tools/install-jaeger '$(JAEGER_VERSION)' '$(CACHE)'
+
+.PHONY: istiod
+istiod: $(ISTIOD) ## Build the istiod of test-istio into the cache
+
+$(ISTIOD): $(wildcard test/istio/*)
+	@tools/install-istiod '$(ISTIO_VERSION)' '$(CACHE)'
 
 $(GOFUMPT):
 	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'

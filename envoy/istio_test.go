@@ -171,18 +171,19 @@ func TestIstioReplacesEveryName(t *testing.T) {
 		"- {name: http, port: 9002, targetPort: 9002}",
 		"name: llm", "namespace: istio-system",
 		"- {name: grpc-ext-proc, port: 80, targetPort: ext-proc, appProtocol: grpc}",
-		"namespace: istio-system",
+		"namespace: llama",
 		`selector: {"app": "edge", "istio": "true"}`,
 		"- port: {number: 8000, name: http, protocol: HTTP}",
 		`hosts: ["*"]`,
 		"namespace: istio-system",
 		`hosts: ["*"]`,
+		"gateways: [llama/llm]",
 		"- destination: {host: warmpath.istio-system.svc.cluster.local, port: {number: 9002}}",
 		"name: warmpath", "namespace: istio-system",
 		"host: warmpath.istio-system.svc.cluster.local",
 		"name: llm", "namespace: istio-system",
 		"host: llm.istio-system.svc.cluster.local",
-		"namespace: llama                         # the gateway's own",
+		"namespace: llama",
 		`labels: {"app": "edge", "istio": "true"}`,
 		"grpc_service: {envoy_grpc: {cluster_name: outbound|80||llm.istio-system.svc.cluster.local}}",
 		"cluster: {service: warmpath.istio-system.svc.cluster.local, portNumber: 9002}",
@@ -246,7 +247,7 @@ func TestEnvoyAcceptsIstiosPieces(t *testing.T) {
 	if out, err := validate(t, text.String()); err != nil {
 		t.Errorf("Envoy refuses it: %v\n%s", err, out)
 	}
-	broken := strings.Replace(text.String(), "config: {}", "config: {'@type': type.googleapis.com/envoy.config.route.v3.Route}", 1)
+	broken := strings.Replace(text.String(), "overrides: {}", "disabled: false", 1)
 	if out, err := validate(t, broken); err == nil {
 		t.Errorf("Envoy accepts what the filter is not enabled by: %s", out)
 	}
