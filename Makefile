@@ -43,6 +43,8 @@ ARGS ?=
 FUZZTIME ?= 10m
 JOBS ?= 1
 TARGETS ?= .
+# Of test-istio: with a real API server too.
+FULL ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
 
@@ -98,10 +100,12 @@ test-jaeger: $(JAEGER) ## Test traces in a real Jaeger; building that takes ten 
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" JAEGER="$(CURDIR)/$(JAEGER)" go test $(RACE) -v -timeout 15m -tags jaeger \
 	  -run '$(if $(filter .,$(RUN)),TestJaeger,$(RUN))' ./cmd/warmpath
 
+ISTIO_FULL = -tags istio,kubernetes -exec '$(CURDIR)/tools/with-addresses'
+
 .PHONY: test-istio
-test-istio: $(ISTIOD) ## Test behind a gateway that the real istiod configures; building that takes ten minutes, once (RUN=)
-	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" ISTIOD="$(CURDIR)/$(ISTIOD)" go test $(RACE) -v -timeout 15m -tags istio \
-	  -run '$(if $(filter .,$(RUN)),TestIstio,$(RUN))' ./cmd/warmpath
+test-istio: $(ISTIOD) $(if $(FULL),$(KAPI)) ## Test behind a gateway that the real istiod configures; building that takes ten minutes, once (RUN=, FULL=1: with an API server)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" ISTIOD="$(CURDIR)/$(ISTIOD)" KAPI="$(CURDIR)/$(KAPI)" go test $(RACE) -v -timeout 15m \
+	  $(if $(FULL),$(ISTIO_FULL),-tags istio) -run '$(if $(filter .,$(RUN)),TestIstio,$(RUN))' ./cmd/warmpath
 
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules

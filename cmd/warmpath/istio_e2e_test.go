@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +37,10 @@ func TestIstio(t *testing.T) {
 	s := m.start(t, 3)
 	noRejects(t, &m, s)
 	istioConfigured(t, s)
+	listeners, err := s.EnvoyAdmin(t.Context(), "/config_dump?resource=dynamic_listeners")
+	if err != nil || bytes.Count(listeners, []byte(`"remove": "x-envoy-retry-on"`)) != 1 {
+		t.Errorf("the listener does not remove a client's headers early (%v):\n%s", err, listeners)
+	}
 	istioHomes(t, s)
 	istioStreams(t, s)
 	istioBodies(t, s)
@@ -193,6 +200,16 @@ func istioClientCannotSteer(t *testing.T, s *stack.Stack) {
 	if counts := steer(); len(counts) != 1 {
 		t.Errorf("without warmpath the header chose: %v", counts)
 	}
+	// Nor does it switch on retries, from whatever network it comes.
+	before := started(s)
+	response, err := post(t.Context(), s, "/v1/chat/completions", body, "x-replica-status", "503", "x-envoy-retry-on", "5xx", "x-envoy-max-retries", "3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, response)
+	if n := started(s) - before; response.StatusCode != http.StatusServiceUnavailable || n != 1 {
+		t.Errorf("%s after %d attempts, want 503 after 1", response.Status, n)
+	}
 	for _, r := range s.Replicas.Replicas() {
 		for _, record := range r.Requests() {
 			for _, name := range record.HeaderNames {
@@ -204,11 +221,26 @@ func istioClientCannotSteer(t *testing.T, s *stack.Stack) {
 	}
 }
 
+// started is how many requests the replicas have got.
+func started(s *stack.Stack) (n int64) {
+	for _, r := range s.Replicas.Stats() {
+		n += r.Started
+	}
+	return n
+}
+
 // TestIstioPods plays what pods do: those that are not ready or end get nothing
 // new, and what they have begun they finish. Their Service is headless, as many are.
 func TestIstioPods(t *testing.T) {
 	m := mesh{change: testenv.Replace(t, "  selector: {app: llama}\n", "  selector: {app: llama}\n  clusterIP: None\n")}
 	s := m.start(t, 3)
+	istioPods(t, s, &m)
+	noRejects(t, &m, s)
+}
+
+// istioPods lets the 3 pods of a cluster come and go.
+func istioPods(t *testing.T, s *stack.Stack, c cluster) {
+	t.Helper()
 	addresses := s.Replicas.Addresses()
 	tr := startTraffic(t, s, 3)
 	tr.more(t, s, 50)
@@ -221,12 +253,10 @@ func TestIstioPods(t *testing.T) {
 			t.Errorf("a pod that %s got %d new requests", why, after-before)
 		}
 	}
-	m.ready(1, false)
-	m.both()
+	c.ready(1, false)
 	endpointIs(t, s, addresses[1], "unhealthy")
 	idle(1, "is not ready")
-	m.ready(1, true)
-	m.both()
+	c.ready(1, true)
 	endpointIs(t, s, addresses[1], "healthy")
 	tr.end()
 	noMisses(t, s)
@@ -244,8 +274,7 @@ func TestIstioPods(t *testing.T) {
 		}
 	}
 	tr = startTraffic(t, s, 3)
-	m.terminate(ending)
-	m.both()
+	c.terminate(ending)
 	envoyHas(t, s, 2)
 	idle(ending, "is terminating")
 	tr.end()
@@ -256,17 +285,14 @@ func TestIstioPods(t *testing.T) {
 		}
 	}
 	noMisses(t, s)
-	m.remove(ending)
-	m.both()
-	m.add(ending)
-	m.both()
+	c.remove(ending)
+	c.add(ending)
 	envoyHas(t, s, 3)
 	endpointIs(t, s, home, "healthy")
 	if got, err := served(t.Context(), s, "/v1/chat/completions", body); err != nil || got != home {
 		t.Errorf("a pod that is back: served by %s (%v), home is %s", got, err, home)
 	}
 	atRest(t, s)
-	noRejects(t, &m, s)
 }
 
 // withCORS gives the route a corsPolicy, for which Istio makes its settings of
@@ -295,7 +321,12 @@ kind: Service
 metadata: {name: pools-istio, namespace: istio-system}
 spec:
   selector: {gateway.networking.k8s.io/gateway-name: pools}
-  ports: [{name: http, port: {port}}]
+  ports: [{name: http, port: {port}, targetPort: {port}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: gateway-0, namespace: istio-system, labels: {istio: ingressgateway, gateway.networking.k8s.io/gateway-name: pools}}
+status: {phase: Running, podIP: {ip}, podIPs: [{ip: {ip}}], conditions: [{type: Ready, status: "True"}]}
 ---
 apiVersion: v1
 kind: Service
@@ -357,6 +388,18 @@ func TestIstioBesideAnInferencePool(t *testing.T) {
 	if n := after["streams_started"] - before["streams_started"]; n != requests || after["failure_mode_allowed"] != before["failure_mode_allowed"] {
 		t.Errorf("%d requests: %v before, %v after; want one stream each and no failure", requests, before, after)
 	}
+	// The other way round: warmpath is not asked about the pool's route.
+	decided := metric(t, s, "warmpath_decisions_total")
+	beside := *s
+	beside.URL = s.URL[:strings.LastIndex(s.URL, ":")+1] + fmt.Sprint(m.morePort)
+	response, err := post(t.Context(), &beside, "/v1/chat/completions", chat("beside", "q", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, response)
+	if now := metric(t, s, "warmpath_decisions_total"); response.StatusCode != http.StatusServiceUnavailable || now != decided {
+		t.Errorf("the InferencePool's route answers %s, want 503 without pods; %v decisions by warmpath, want %v", response.Status, now, decided)
+	}
 	noMisses(t, s)
 	atRest(t, s)
 	noRejects(t, &m, s)
@@ -391,6 +434,32 @@ func TestIstioRejectsAreSeen(t *testing.T) {
 	for _, want := range []string{"listener_manager.lds.update_rejected: ", `pilot_total_xds_rejects{type="lds"}`} {
 		if !strings.Contains(refused, want) {
 			t.Errorf("no %q in %q", want, refused)
+		}
+	}
+}
+
+// TestIstioObjectsAreChecked: what Istio's definitions forbid does not get as far as
+// istiod.
+func TestIstioObjectsAreChecked(t *testing.T) {
+	folder, file := os.Getenv("ISTIOD"), filepath.Join(t.TempDir(), "objects.yaml")
+	shipped, err := envoy.Istio(envoy.IstioOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func([]byte) ([]byte, error){
+		"must be a valid duration greater than 1ms": testenv.Replace(t, "    retries:", "    timeout: 0s\n    retries:"),
+		"unknown fields": testenv.Replace(t, "localityLbSetting: {enabled: false}}\n    # No outlier", "localitySetting: {}}\n    # No outlier"),
+	} {
+		text, err := change(shipped)
+		if err == nil {
+			err = os.WriteFile(file, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		command := exec.CommandContext(t.Context(), filepath.Join(folder, "istiod"), "-file", file, "-crds", filepath.Join(folder, "crds.yaml"))
+		if out, err := command.CombinedOutput(); err == nil || !bytes.Contains(out, []byte(want)) {
+			t.Errorf("%v: want a refusal that says %q, got:\n%.1000s", err, want, out)
 		}
 	}
 }

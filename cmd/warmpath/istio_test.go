@@ -65,11 +65,12 @@ type mesh struct {
 	port      int // of the gateway
 	xds, http string
 	// change changes istio.yaml, and more are objects beside it, in which {port} is
-	// one that is free.
-	change func([]byte) ([]byte, error)
-	more   string
-	mute   bool // nothing is to listen at the gateway
-	dir    string
+	// morePort, one that is free, and {ip} the gateway's address.
+	change   func([]byte) ([]byte, error)
+	more     string
+	morePort int
+	mute     bool // nothing is to listen at the gateway
+	dir      string
 }
 
 // start starts the mesh, as large a stack as the others have.
@@ -94,34 +95,40 @@ func (m *mesh) start(t *testing.T, replicas int) *stack.Stack {
 			return fmt.Sprintf("kubernetes: {service: %s, namespace: %s, port: http, terminating: gone, apiServer: %q, tokenFile: %q, caFile: %q}",
 				m.Service, m.Namespace, m.URL, token, m.CAFile), nil
 		},
+		// Ready before anybody asks: the Service has no endpoint until then.
+		Started: func(ctx context.Context, s *stack.Stack) error { return s.AwaitRouting(ctx) },
 		Between: func(a envoy.Addresses) (envoy.Addresses, error) {
 			at = a
 			return a, m.startIstiod(a)
 		},
 		Bootstrap: func([]byte) ([]byte, error) {
-			admin, xds := netip.MustParseAddrPort(at.Admin), netip.MustParseAddrPort(m.xds)
-			return []byte(strings.NewReplacer("{ip}", admin.Addr().String(), "{admin}", fmt.Sprint(admin.Port()), "{xds}", fmt.Sprint(xds.Port())).
-				Replace(gatewayBootstrap)), nil
+			return m.bootstrap(at), nil
 		},
 	})
+	m.awaitRoutes(s, at)
+	return s
+}
+
+// bootstrap is that of the gateway.
+func (m *mesh) bootstrap(at envoy.Addresses) []byte {
+	admin, xds := netip.MustParseAddrPort(at.Admin), netip.MustParseAddrPort(m.xds)
+	return []byte(strings.NewReplacer("{ip}", admin.Addr().String(), "{admin}", fmt.Sprint(admin.Port()), "{xds}", fmt.Sprint(xds.Port())).
+		Replace(gatewayBootstrap))
+}
+
+// awaitRoutes waits until the gateway routes, where clients find it from now on.
+func (m *mesh) awaitRoutes(s *stack.Stack, at envoy.Addresses) {
+	m.t.Helper()
 	s.URL = fmt.Sprintf("http://%s:%d", netip.MustParseAddrPort(at.Listener).Addr(), m.port)
 	if m.mute {
-		return s
+		return
 	}
-	if err := s.Await(t.Context(), "the gateway to route", func() error {
-		response, err := http.Get(s.URL + "/v1/models")
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("the gateway answers %s", response.Status)
-		}
-		return nil
+	if err := s.Await(m.t.Context(), "the gateway to route", func() error {
+		_, err := get(s.URL + "/v1/models")
+		return err
 	}); err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	return s
 }
 
 // startIstiod starts the istiod that $ISTIOD has in its folder, where Envoy's
@@ -131,16 +138,8 @@ func (m *mesh) startIstiod(at envoy.Addresses) error {
 	if folder == "" {
 		return fmt.Errorf("ISTIOD names no folder: run make test-istio")
 	}
-	host := netip.MustParseAddrPort(at.Listener).Addr().String()
-	for _, address := range []*string{&m.xds, &m.http} {
-		port, err := stack.FreePort(host)
-		if err != nil {
-			return err
-		}
-		*address = fmt.Sprintf("%s:%d", host, port)
-	}
-	var err error
-	if m.port, err = stack.FreePort(host); err != nil {
+	host, err := m.choosePorts(at)
+	if err != nil {
 		return err
 	}
 	text, err := m.objects(host)
@@ -151,10 +150,36 @@ func (m *mesh) startIstiod(at envoy.Addresses) error {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return err
 	}
+	if err := m.run("-file", file, "-crds", filepath.Join(folder, "crds.yaml"), "-xds", m.xds, "-http", m.http); err != nil {
+		return err
+	}
+	if err := m.tell(slice("warmpath", "grpc-ext-proc", kubeapi.Endpoint{Address: at.ExtProc})); err != nil {
+		return err
+	}
+	return m.tellPods()
+}
+
+// choosePorts takes free ones of the loopback address that Envoy has.
+func (m *mesh) choosePorts(at envoy.Addresses) (host string, err error) {
+	host = netip.MustParseAddrPort(at.Listener).Addr().String()
+	for _, address := range []*string{&m.xds, &m.http} {
+		port, err := stack.FreePort(host)
+		if err != nil {
+			return "", err
+		}
+		*address = fmt.Sprintf("%s:%d", host, port)
+	}
+	m.port, err = stack.FreePort(host)
+	return host, err
+}
+
+// run starts istiod and waits until it answers.
+func (m *mesh) run(arguments ...string) (err error) {
 	m.istiod, err = stack.StartProcess("istiod", []string{
 		// Plain Envoy has none of Istio's own filters.
 		"PILOT_ENABLE_ALPN_FILTER=false", "PILOT_ENABLE_METADATA_EXCHANGE=false", "ENABLE_GATEWAY_API_INFERENCE_EXTENSION=true",
-	}, filepath.Join(folder, "istiod"), "-file", file, "-crds", filepath.Join(folder, "crds.yaml"), "-xds", m.xds, "-http", m.http)
+		"POD_NAME=istiod-0", "POD_NAMESPACE=istio-system", "CLUSTER_ID=Kubernetes",
+	}, append([]string{filepath.Join(os.Getenv("ISTIOD"), "istiod")}, arguments...)...)
 	if err != nil {
 		return err
 	}
@@ -166,13 +191,7 @@ func (m *mesh) startIstiod(at envoy.Addresses) error {
 	})
 	ctx, cancel := context.WithTimeout(m.t.Context(), slowest)
 	defer cancel()
-	if err := m.istiod.Await(ctx, func() error { _, err := m.get("/metrics"); return err }); err != nil {
-		return err
-	}
-	if err := m.tell(slice("warmpath", "grpc-ext-proc", kubeapi.Endpoint{Address: at.ExtProc})); err != nil {
-		return err
-	}
-	return m.tellPods()
+	return m.istiod.Await(ctx, func() error { _, err := m.get("/metrics"); return err })
 }
 
 // objects are those of istio.yaml and more, as istiod gets them.
@@ -190,12 +209,11 @@ func (m *mesh) objects(host string) ([]byte, error) {
 	if m.change != nil {
 		changes = append(changes, m.change)
 	}
-	port, err := stack.FreePort(host)
-	if err != nil {
+	if m.morePort, err = stack.FreePort(host); err != nil {
 		return nil, err
 	}
 	text, err = testenv.InOrder(changes...)(text)
-	return append(text, strings.ReplaceAll(m.more, "{port}", fmt.Sprint(port))...), err
+	return append(text, strings.NewReplacer("{port}", fmt.Sprint(m.morePort), "{ip}", host).Replace(m.more)...), err
 }
 
 // slice is an EndpointSlice of a Service as the API server has it.
@@ -247,7 +265,12 @@ func (m *mesh) tellPods() error {
 	return m.tell(slice("llama", "http", endpoints...))
 }
 
-// both tells istiod of what has just been changed at the stand-in.
+// The methods of a cluster: what is changed at the stand-in is told to istiod.
+func (m *mesh) add(i int)               { m.standIn.add(i); m.both() }
+func (m *mesh) ready(i int, ready bool) { m.standIn.ready(i, ready); m.both() }
+func (m *mesh) terminate(i int)         { m.standIn.terminate(i); m.both() }
+func (m *mesh) remove(i int)            { m.standIn.remove(i); m.both() }
+
 func (m *mesh) both() {
 	m.t.Helper()
 	if err := m.tellPods(); err != nil {
@@ -255,13 +278,19 @@ func (m *mesh) both() {
 	}
 }
 
-func (m *mesh) get(path string) (string, error) {
-	response, err := http.Get("http://" + m.http + path)
+func (m *mesh) get(path string) (string, error) { return get("http://" + m.http + path) }
+
+// get returns what is answered with 200.
+func get(url string) (string, error) {
+	response, err := http.Get(url)
 	if err != nil {
 		return "", err
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %.200s", url, response.Status, text)
+	}
 	return string(text), err
 }
 
