@@ -15,6 +15,7 @@ GOFUMPT := .tools/gofumpt-$(GOFUMPT_VERSION)
 STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
 KAPI := .tools/kapi-$(KUBERNETES_VERSION)
 JAEGER := .tools/jaeger-$(JAEGER_VERSION)
+ISTIOD := .tools/istiod-$(ISTIO_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
 GREMLINS := .tools/gremlins-$(GREMLINS_VERSION)
 PROTOC_GEN_GO := .tools/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
@@ -44,6 +45,8 @@ JOBS ?= 1
 TARGETS ?= .
 # Of test-envoys: the versions.
 ENVOYS ?= 1.38.3 1.39.3 1.40.0
+# Of test-istio: with a real API server too.
+FULL ?=
 # Just the Envoy of ENVOY_VERSION, whatever the machine has: make test EXACT=1 ENVOY_VERSION=1.38.3
 EXACT ?=
 
@@ -108,11 +111,18 @@ test-jaeger: $(JAEGER) ## Test traces in a real Jaeger; building that takes ten 
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" JAEGER="$(CURDIR)/$(JAEGER)" go test $(RACE) -v -timeout 15m -tags jaeger \
 	  -run '$(if $(filter .,$(RUN)),TestJaeger,$(RUN))' ./cmd/warmpath
 
+ISTIO_FULL = -tags istio,kubernetes -exec '$(CURDIR)/tools/with-addresses'
+
+.PHONY: test-istio
+test-istio: $(ISTIOD) $(if $(FULL),$(KAPI)) ## Test behind a gateway that the real istiod configures; building that takes ten minutes, once (RUN=, FULL=1: with an API server)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" ISTIOD="$(CURDIR)/$(ISTIOD)" KAPI="$(CURDIR)/$(KAPI)" go test $(RACE) -v -timeout 15m \
+	  $(if $(FULL),$(ISTIO_FULL),-tags istio) -run '$(if $(filter .,$(RUN)),TestIstio,$(RUN))' ./cmd/warmpath
+
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
-	go vet -tags kubernetes,jaeger ./cmd/warmpath
+	go vet -tags kubernetes,jaeger,istio ./cmd/warmpath
 	cd test/browser && go vet . && go mod tidy -diff
 	cd test/monitoring && go vet . && go mod tidy -diff
 	$(STATICCHECK) ./...
@@ -224,6 +234,12 @@ jaeger: $(JAEGER) ## Build the Jaeger of test-jaeger into the cache
 
 $(JAEGER): test/jaeger/go.mod test/jaeger/go.sum
 	@tools/install-jaeger '$(JAEGER_VERSION)' '$(CACHE)'
+
+.PHONY: istiod
+istiod: $(ISTIOD) ## Build the istiod of test-istio into the cache
+
+$(ISTIOD): $(wildcard test/istio/*)
+	@tools/install-istiod '$(ISTIO_VERSION)' '$(CACHE)'
 
 $(GOFUMPT):
 	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'

@@ -11,6 +11,9 @@ KUBERNETES_VERSION := v1.37.2
 # test/jaeger has this version in its go.mod. It is Jaeger v2, cmd/jaeger, as the Go module counts.
 JAEGER_VERSION := v1.76.0
 
+# test/istio has this version in its go.mod. Istio tags no Go module; this is 1.31 in development.
+ISTIO_VERSION := v0.0.0-20260827124520-eed52ebb66ad
+
 # Writes the Go code of the messages in proto; of the module's protobuf.
 PROTOC_GEN_GO_VERSION := v1.36.12
 

@@ -49,8 +49,6 @@ type pod struct {
 
 func (p pod) name(i int) string { return fmt.Sprintf("llama-%d-%d", i, p.generation) }
 
-type object map[string]any
-
 // startKapi starts the binary that $KAPI names, with an empty cluster.
 func startKapi(t *testing.T) *kapi {
 	k := &kapi{t: t, dir: t.TempDir()}

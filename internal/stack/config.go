@@ -20,6 +20,8 @@ type Config struct {
 	OTLPEndpoint         string
 	// ExtProc and XDS are where warmpath listens instead of a port; "unix:/path".
 	ExtProc, XDS string
+	// WithoutXDS leaves warmpath without a control plane.
+	WithoutXDS   bool
 	DrainTimeout time.Duration // default 10 s
 	Extra        string        // further lines of the file
 }
@@ -83,7 +85,11 @@ func (s *Stack) writeConfig(c Config) error {
 // configText is the text of warmpath.yaml.
 func (s *Stack) configText(c Config) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listen: {extProc: %q, xds: %q, admin: %q}\n", s.extProc(), s.xds(), s.ports.admin)
+	xds := s.xds()
+	if c.WithoutXDS {
+		xds = ""
+	}
+	fmt.Fprintf(&b, "listen: {extProc: %q, xds: %q, admin: %q}\n", s.extProc(), xds, s.ports.admin)
 	if c.Strategy == "" {
 		c.Strategy = "RANDOM"
 	}

@@ -1,11 +1,13 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/warmpath/warmpath/envoy"
 )
 
 // Status is the part of warmpath's /status that users of a stack look at.
@@ -166,16 +170,14 @@ func (s *Stack) Await(ctx context.Context, what string, done func() error) error
 	}
 }
 
-var membershipTotal = regexp.MustCompile(`(?m)^cluster\.warmpath_pool\.membership_total: (\d+)$`)
-
 // EnvoyKnows reports whether Envoy has n endpoints in the pool.
 func (s *Stack) EnvoyKnows(ctx context.Context, n int) error {
-	body, err := get(ctx, "http://"+s.ports.envoyAdmin+"/stats?filter=^cluster.warmpath_pool.membership_total$")
+	name := "cluster." + cmp.Or(s.options.PoolCluster, envoy.PoolCluster) + ".membership_total"
+	body, err := get(ctx, "http://"+s.ports.envoyAdmin+"/stats?filter="+url.QueryEscape("^"+regexp.QuoteMeta(name)+"$"))
 	if err != nil {
 		return err
 	}
-	m := membershipTotal.FindSubmatch(body)
-	if m == nil || string(m[1]) != strconv.Itoa(n) {
+	if string(body) != fmt.Sprintf("%s: %d\n", name, n) {
 		return fmt.Errorf("want %d endpoints in Envoy, it says %q", n, body)
 	}
 	return nil

@@ -37,6 +37,9 @@ type Options struct {
 	Shared *replica.Fleet
 	// WithoutEnvoy starts none: requests come by another stack's.
 	WithoutEnvoy bool
+	// PoolCluster is what the pool's cluster is called in Envoy's statistics; default
+	// warmpath_pool.
+	PoolCluster string
 	// HotRestart lets a new Envoy take over from one that runs: see [Stack.StartEnvoy].
 	HotRestart bool
 	// ReplicaHost is the address of the first replica, which the others follow;

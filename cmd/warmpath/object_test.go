@@ -1,0 +1,6 @@
+//go:build kubernetes || istio
+
+package main
+
+// object is an object of Kubernetes' API.
+type object map[string]any
