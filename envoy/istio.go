@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -36,6 +37,10 @@ type IstioOptions struct {
 	// Models is the Service of the model servers, ModelsPort its port.
 	Models     string // shipped: llama
 	ModelsPort int    // shipped: 8000
+	// TenantHeader is hashed by Envoy's own choice, while warmpath is away.
+	TenantHeader string // shipped: x-amzn-sagemaker-prefix-aware-id
+	// BodyLimit is request_body_buffer_limit of the route, in bytes, 0..4294967295.
+	BodyLimit int64 // shipped: BodyLimit
 }
 
 // Istio returns istio.yaml with the given names in the place of the shipped ones,
@@ -50,6 +55,7 @@ func Istio(o IstioOptions) ([]byte, error) {
 		map[string]string{"istio": "ingressgateway"},
 		80, "llm.example.com",
 		"llm", "warmpath", 9002, "llama", 8000,
+		"x-amzn-sagemaker-prefix-aware-id", BodyLimit,
 	}
 	from, to := shipped.places(), o.or(shipped).places()
 	// All at once: what is wanted in one place may be what is shipped in another.
@@ -74,6 +80,7 @@ func (o IstioOptions) or(other IstioOptions) IstioOptions {
 		{&o.Namespace, &other.Namespace},
 		{&o.Warmpath, &other.Warmpath},
 		{&o.Models, &other.Models},
+		{&o.TenantHeader, &other.TenantHeader},
 	} {
 		if *field.mine == "" {
 			*field.mine = *field.other
@@ -87,6 +94,9 @@ func (o IstioOptions) or(other IstioOptions) IstioOptions {
 		if *field.mine == 0 {
 			*field.mine = *field.other
 		}
+	}
+	if o.BodyLimit == 0 {
+		o.BodyLimit = other.BodyLimit
 	}
 	return o
 }
@@ -118,6 +128,8 @@ func (o IstioOptions) places() []place {
 		{": " + labels(o.GatewayLabels) + "\n", 2},
 		{"  namespace: " + o.GatewayNamespace + "\n", 2},
 		{"gateways: [" + o.GatewayNamespace + "/", 1},
+		{"header_name: " + o.TenantHeader + "}", 1},
+		{fmt.Sprintf("request_body_buffer_limit: %d\n", o.BodyLimit), 1},
 		// The comments.
 		{"gateway (" + o.GatewayNamespace + ")", 1},
 		{fmt.Sprintf(":%d warmpath", o.WarmpathPort), 1},
@@ -170,6 +182,12 @@ func (o IstioOptions) validate() error {
 		if port.value < 0 || port.value > 65535 {
 			return fmt.Errorf("Istio configuration: port of the %s %d, want 1..65535", port.what, port.value)
 		}
+	}
+	if o.BodyLimit < 0 || o.BodyLimit > math.MaxUint32 {
+		return fmt.Errorf("Istio configuration: limit of bodies %d, want 0..%d", o.BodyLimit, math.MaxUint32)
+	}
+	if o.TenantHeader != "" && !headerName.MatchString(o.TenantHeader) {
+		return fmt.Errorf("Istio configuration: header of the tenant %q, want the name of a header", o.TenantHeader)
 	}
 	return nil
 }

@@ -151,6 +151,7 @@ func TestIstioReplacesEveryName(t *testing.T) {
 	got := istio(t, envoy.IstioOptions{
 		GatewayNamespace: "llama", GatewayLabels: map[string]string{"istio": "true", "app": "edge"}, GatewayPort: 8000, Host: "*",
 		Namespace: "istio-system", Warmpath: "llm", WarmpathPort: 80, Models: "warmpath", ModelsPort: 9002,
+		TenantHeader: "x-tenant", BodyLimit: 1 << 20,
 	})
 	var changed []string
 	before, after := strings.Split(shipped, "\n"), strings.Split(got, "\n")
@@ -186,6 +187,8 @@ func TestIstioReplacesEveryName(t *testing.T) {
 		"namespace: llama",
 		`labels: {"app": "edge", "istio": "true"}`,
 		"grpc_service: {envoy_grpc: {cluster_name: outbound|80||llm.istio-system.svc.cluster.local}}",
+		"request_body_buffer_limit: 1048576",
+		"- header: {header_name: x-tenant}",
 		"cluster: {service: warmpath.istio-system.svc.cluster.local, portNumber: 9002}",
 		"cluster: {service: llm.istio-system.svc.cluster.local, portNumber: 80}",
 	}
@@ -207,6 +210,8 @@ func TestIstioRefuses(t *testing.T) {
 		"port of the Service of warmpath -1":             {WarmpathPort: -1},
 		`Service of the model servers "-"`:               {Models: "-"},
 		"port of the Service of the model servers 70000": {ModelsPort: 70000},
+		"limit of bodies -1":                             {BodyLimit: -1},
+		`header of the tenant "a}"`:                      {TenantHeader: "a}"},
 	} {
 		if _, err := envoy.Istio(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)

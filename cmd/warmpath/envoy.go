@@ -19,6 +19,8 @@ Prints Envoy configuration that fits a warmpath.yaml, with comments:
   --for bootstrap    a whole file for an Envoy of its own
   --for filter       the parts for a gateway that is there already, each under a
                      heading that says where it goes
+  --for istio        the objects that put warmpath behind an ingress gateway of
+                     Istio
   --for ca-secret    with TLS, the file of --tls-ca-secret
   --for cert-secret  with TLS, the file of --tls-cert-secret
 
@@ -35,6 +37,7 @@ type envoyOptions struct {
 	collector           string
 	sampling            float64
 	tls                 envoy.TLS
+	istio               istioFlags
 	collectorIs, ratios bool // were given
 }
 
@@ -69,7 +72,8 @@ func printEnvoy(args []string, stdout, stderr io.Writer) error {
 
 func (o *envoyOptions) register(flags *flag.FlagSet) {
 	flags.StringVar(&o.config, "config", "warmpath.yaml", "configuration `file` of warmpath")
-	flags.StringVar(&o.what, "for", "bootstrap", "`what` to print: bootstrap, filter, ca-secret or cert-secret")
+	flags.StringVar(&o.what, "for", "bootstrap", "`what` to print: bootstrap, filter, istio, ca-secret or cert-secret")
+	o.istio.register(flags)
 	flags.StringVar(&o.addresses.Listener, "listener", "", "ip:port at which Envoy `listens` for clients (default 127.0.0.1:10000)")
 	flags.StringVar(&o.addresses.Admin, "envoy-admin", "", "ip:port of Envoy's admin `listener` (default 127.0.0.1:9901)")
 	flags.StringVar(&o.addresses.ExtProc, "ext-proc", "", "`address` at which Envoy finds warmpath's listen.extProc (default that of the configuration; every interface stands for 127.0.0.1)")
@@ -100,6 +104,9 @@ func (o *envoyOptions) text() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.what == "istio" {
+		return o.istio.text(c)
+	}
 	options, err := o.options(c)
 	if err != nil {
 		return nil, err
@@ -119,7 +126,7 @@ func (o *envoyOptions) text() ([]byte, error) {
 		}
 		return cert, err
 	default:
-		return nil, fmt.Errorf("--for %.40q: want bootstrap, filter, ca-secret or cert-secret", o.what)
+		return nil, fmt.Errorf("--for %.40q: want bootstrap, filter, istio, ca-secret or cert-secret", o.what)
 	}
 }
 

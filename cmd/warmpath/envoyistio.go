@@ -1,0 +1,69 @@
+package main
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/warmpath/warmpath/envoy"
+	"github.com/warmpath/warmpath/internal/config"
+)
+
+// istioFlags are the flags of envoy --for istio: what Kubernetes knows and the
+// configuration of warmpath does not.
+type istioFlags struct{ envoy.IstioOptions }
+
+func (o *istioFlags) register(flags *flag.FlagSet) {
+	flags.StringVar(&o.Host, "host", "", "for istio: the `name` that clients use (default llm.example.com)")
+	flags.StringVar(&o.GatewayNamespace, "gateway-namespace", "", "for istio: the `namespace` of the gateway's pods (default istio-system)")
+	flags.Func("gateway-label", "for istio: `key=value` that the gateway's pods have; may be repeated (default istio=ingressgateway)", o.label)
+	flags.IntVar(&o.GatewayPort, "gateway-port", 0, "for istio: the `port` of the gateway's Service for plain HTTP (default 80)")
+	flags.StringVar(&o.Namespace, "namespace", "", "for istio: the `namespace` of warmpath and the model servers (default membership.kubernetes.namespace, else llm)")
+	flags.StringVar(&o.Warmpath, "service", "", "for istio: the `Service` of warmpath (default warmpath)")
+	flags.StringVar(&o.Models, "models", "", "for istio: the `Service` of the model servers (default membership.kubernetes.service)")
+	flags.IntVar(&o.ModelsPort, "models-port", 0, "for istio: its `port` (default membership.kubernetes.port if that is a number, else 8000)")
+}
+
+func (o *istioFlags) label(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("%.80q: want key=value", text)
+	}
+	if o.GatewayLabels == nil {
+		o.GatewayLabels = make(map[string]string)
+	}
+	o.GatewayLabels[key] = value
+	return nil
+}
+
+// text is what Istio has to know of a configuration of warmpath.
+func (o istioFlags) text(c config.Config) ([]byte, error) {
+	options := o.IstioOptions
+	_, port, err := net.SplitHostPort(c.Listen.ExtProc)
+	if err == nil {
+		options.WarmpathPort, err = strconv.Atoi(port)
+	}
+	if err != nil || options.WarmpathPort == 0 {
+		return nil, fmt.Errorf("--for istio: listen.extProc %.80q: want a port for a Service", c.Listen.ExtProc)
+	}
+	if len(c.Pools) > 0 {
+		return nil, fmt.Errorf("--for istio: the configuration has pools: the gateway gets its clusters from istiod, of one Service")
+	}
+	if c.Listen.XDS != "" {
+		return nil, fmt.Errorf("--for istio: listen.xds %.80q: want \"\": the gateway gets its endpoints from istiod", c.Listen.XDS)
+	}
+	k := c.Membership.Kubernetes
+	options.Models = cmp.Or(options.Models, k.Service)
+	options.Namespace = cmp.Or(options.Namespace, k.Namespace)
+	if n, err := strconv.Atoi(k.Port); err == nil && options.ModelsPort == 0 {
+		options.ModelsPort = n
+	}
+	if options.Models == "" {
+		return nil, fmt.Errorf("--for istio: there is no membership.kubernetes: say with --models which Service the model servers have")
+	}
+	options.TenantHeader, options.BodyLimit = c.Tenant.Header, c.Limits.RequestBodyBytes
+	return envoy.Istio(options)
+}
