@@ -192,3 +192,17 @@ func read(t *testing.T, path string) string {
 	}
 	return string(data)
 }
+
+// The access log has all that warmpath tells of a decision.
+func TestAccessLogHasEveryField(t *testing.T) {
+	log := read(t, "access-log/access_log.yaml")
+	told := regexp.MustCompile(`(?:text|number)\("([a-z_]+)", `).FindAllStringSubmatch(read(t, "../extproc/telling.go"), -1)
+	if len(told) < 12 {
+		t.Errorf("extproc tells of %d fields only", len(told))
+	}
+	for _, field := range told {
+		if !strings.Contains(log, "%DYNAMIC_METADATA(warmpath:"+field[1]+")%") {
+			t.Errorf("the access log has no %s", field[1])
+		}
+	}
+}

@@ -101,7 +101,7 @@ func TestAllocationsOfInspection(t *testing.T) {
 		settings.Inspect = share
 		s.SetSettings(settings)
 		s.random = func() uint64 { return random }
-		return testing.AllocsPerRun(100, func() {
+		once := func() {
 			st := s.begin(t.Context())
 			for _, m := range []*extprocv3.ProcessingRequest{headers, body, response} {
 				st.handle(m)
@@ -110,7 +110,13 @@ func TestAllocationsOfInspection(t *testing.T) {
 				st.handle(text)
 			}
 			st.end()
-		})
+		}
+		// The least of some: under the race detector pools forget at random.
+		least := testing.AllocsPerRun(100, once)
+		for range 9 {
+			least = min(least, testing.AllocsPerRun(20, once))
+		}
+		return least
 	}
 	without, unsampled := cost(0, 1, 0), cost(0.5, 1<<63, 0)
 	one, many := cost(0.5, 1<<63-1, 1), cost(0.5, 1<<63-1, 100)

@@ -120,6 +120,13 @@ var cases = []struct {
 		`warmpath_engine_prefix_cache_queries_total{endpoint="e3"}`: "0+50000x120", `warmpath_engine_prefix_cache_hits_total{endpoint="e3"}`: "0x120",
 	}, []string{"WarmpathPrefixCachingOff"}},
 	{"another engine without a cache, by its metrics", map[string]string{`warmpath_engine_cache_hit_ratio{endpoint="e3"}`: "0.01x120"}, []string{"WarmpathPrefixCachingOff"}},
+	// vLLM counts no lookups while prefix caching is off.
+	{"an engine that looks nothing up", map[string]string{
+		`warmpath_engine_prefix_cache_queries_total{endpoint="e3"}`: "0x120", `warmpath_engine_prefix_cache_hits_total{endpoint="e3"}`: "0x120",
+	}, []string{"WarmpathPrefixCachingOff"}},
+	{"engines that tell of nothing cached", map[string]string{
+		`warmpath_inspected_responses_total{result="read"}`: "0x120", `warmpath_inspected_responses_total{result="no_cached_tokens"}`: "0+5000x120",
+	}, []string{"WarmpathCachedTokensUntold"}},
 	{"an engine without a cache where nothing is expected", map[string]string{
 		`warmpath_engine_cache_hit_ratio{endpoint="e3"}`: "0.01x120", `warmpath_prompt_characters_total{pool="chat"}`: "0+300000x120",
 		`warmpath_inspected_cached_tokens_total{endpoint="e1"}`: "0+1000x120",
