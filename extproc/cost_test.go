@@ -121,7 +121,7 @@ func TestAllocationsOfInspection(t *testing.T) {
 	without, unsampled := cost(0, 1, 0), cost(0.5, 1<<63, 0)
 	one, many := cost(0.5, 1<<63-1, 1), cost(0.5, 1<<63-1, 100)
 	t.Logf("%v without, %v not sampled, %v sampled with one part, %v with 100", without, unsampled, one, many)
-	if unsampled > without {
+	if unsampled > without+1 { // one more: under the race detector pools forget at random
 		t.Errorf("%v allocations of a response that is not sampled, %v without inspection", unsampled, without)
 	}
 	if many > one+1 {

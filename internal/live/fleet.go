@@ -33,6 +33,7 @@ func (s *Store) Fleet(pools []Pool, now time.Time) (list []view.Pool, warnings [
 		list = append(list, v)
 		warnings = append(warnings, skewed(&v, policy)...)
 		warnings = append(warnings, overflowing(&v, policy)...)
+		warnings = append(warnings, offShares(&v)...)
 	}
 	return list, warnings
 }

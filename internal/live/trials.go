@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/warmpath/warmpath/internal/live/view"
@@ -31,6 +32,32 @@ func trialOf(kind string, s trial.Settings, main, tried trial.Total) view.Trial 
 		PrefixLength: prefixLength(s.Policy), ConcurrencyThreshold: threshold(s.Policy),
 		Main: outcome(main), Tried: outcome(tried),
 	}
+}
+
+// A split is off its share if its part of at least offShareRequests requests is offShare
+// times it, or a part of that.
+const (
+	offShare         = 3
+	offShareRequests = 200
+)
+
+// offShares warns of splits that decide on far more or fewer requests than their share:
+// it is one of conversations, told apart by their first characters, and where these are
+// the same for many it takes all of them or none.
+func offShares(p *view.Pool) (list []view.Warning) {
+	for _, t := range p.Trials {
+		all := float64(t.Main.Requests + t.Tried.Requests)
+		real := float64(t.Tried.Requests) / max(all, 1)
+		if t.Kind != "split" || all < offShareRequests || t.Share*all < offShareRequests/10 || real <= offShare*t.Share && real >= t.Share/offShare {
+			continue
+		}
+		list = append(list, view.Warning{
+			Kind:   "split",
+			Text:   fmt.Sprintf("In pool %s the split decides on %.1f %% of the requests; its share is %.1f %%.", p.Name, 100*real, 100*t.Share),
+			Advice: "Many prompts begin with the same characters, and stay together. Set split.shareLength to more than what they share, such as a system prompt.",
+		})
+	}
+	return list
 }
 
 func outcome(t trial.Total) view.Outcome {

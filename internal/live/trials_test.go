@@ -7,6 +7,7 @@ import (
 
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/trial"
 )
@@ -43,6 +44,34 @@ func TestTrialsAreShown(t *testing.T) {
 	}
 	if main, tried := got[1].Main, got[1].Tried; main.Requests != 0 || main.Expected != nil || main.BusiestOverMean != nil || tried.Requests != 2 || *tried.Expected != half {
 		t.Errorf("the split: %+v, %+v", main, tried)
+	}
+}
+
+// A split that takes far more or fewer requests than its share is told of, once there are
+// enough to tell.
+func TestSplitOffItsShare(t *testing.T) {
+	for _, tc := range []struct {
+		kind        string
+		share       float64
+		main, tried uint64
+		warned      bool
+	}{
+		{"split", 0.05, 0, 1000, true},
+		{"split", 0.05, 1000, 0, true},
+		{"split", 0.05, 950, 50, false},
+		{"split", 0.05, 860, 140, false},
+		{"split", 0.05, 840, 160, true},
+		{"split", 0.05, 0, 100, false}, // too few to tell
+		{"split", 0.01, 1000, 0, false},
+		{"split", 1, 0, 1000, false},
+		{"shadow", 0.05, 1000, 1000, false},
+	} {
+		p := view.Pool{Name: "chat", Trials: []view.Trial{{
+			Kind: tc.kind, Share: tc.share, Main: view.Outcome{Requests: tc.main}, Tried: view.Outcome{Requests: tc.tried},
+		}}}
+		if got := offShares(&p); len(got) > 0 != tc.warned {
+			t.Errorf("%+v: %+v", tc, got)
+		}
 	}
 }
 
