@@ -74,3 +74,24 @@ func TestBootstraps(t *testing.T) {
 		}
 	}
 }
+
+// The example runs its engines as they are run here, and names the version that is built.
+func TestExample(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	readme := read("../../examples/real-engine/README.md")
+	joined := strings.Join(strings.Fields(strings.ReplaceAll(readme, "\\\n", " ")), " ")
+	if !strings.Contains(joined, engineFlags) {
+		t.Errorf("README.md does not run llama-server with %s", engineFlags)
+	}
+	for line := range strings.Lines(read("../../Tools.mk")) {
+		if version, ok := strings.CutPrefix(line, "LLAMA_SERVER_VERSION := "); ok && !strings.Contains(readme, "llama-server-"+strings.TrimSpace(version)+" ") {
+			t.Errorf("README.md does not run version %s", version)
+		}
+	}
+}
