@@ -65,6 +65,30 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// A percentile is a time that was measured, the smallest that so many do not exceed.
+func TestTimes(t *testing.T) {
+	ms := func(list ...int) (all []time.Duration) {
+		for _, n := range list {
+			all = append(all, time.Duration(n)*time.Millisecond)
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		all  []time.Duration
+		want times
+	}{
+		{nil, times{}},
+		{ms(4), times{4, 4, 4}},
+		{ms(9, 1, 2), times{4, 2, 9}},
+		{ms(8, 2, 4, 6), times{5, 4, 8}},
+		{ms(11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1), times{6, 6, 10}},
+	} {
+		if got := timesOf(tc.all); got != tc.want {
+			t.Errorf("%+v, want %+v", got, tc.want)
+		}
+	}
+}
+
 // Each bound is found broken alone.
 func TestCriteria(t *testing.T) {
 	for _, tc := range []struct {

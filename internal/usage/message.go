@@ -112,10 +112,10 @@ func (c *counts) result() Result {
 }
 
 func (t *timings) result() Result {
-	if t == nil || t.CacheN == nil || t.PromptN == nil || *t.CacheN < 0 || *t.PromptN < 0 {
+	if t == nil || t.CacheN == nil || t.PromptN == nil {
 		return Result{}
 	}
-	total := *t.CacheN + *t.PromptN // negative if it overflows
+	total := *t.CacheN + *t.PromptN // negative if it overflows; with a part below 0 refused too
 	return of(&total, t.CacheN)
 }
 
