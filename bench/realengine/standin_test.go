@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -42,8 +41,8 @@ func standIn(args []string) error {
 		fmt.Println("version: simulated")
 		return nil
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM)
 	after := func(flag string) string { return args[slices.Index(args, flag)+1] }
 	if model, err := os.ReadFile(after("-m")); err != nil || !bytes.HasPrefix(model, []byte("GGUF")) {
 		return fmt.Errorf("the model is none (%w)", err)
@@ -55,7 +54,7 @@ func standIn(args []string) error {
 	if err != nil {
 		return err
 	}
-	<-ctx.Done()
+	<-end
 	return fleet.Close()
 }
 
