@@ -143,10 +143,11 @@ func ask(ctx context.Context, s *stack.Stack, sent outcomes) (t told, err error)
 			name string
 			to   *float64
 		}{
-			{"warmpath_inspected_cached_tokens_total", &t.readCached},
+			// What is known to be complete comes first: what is asked after it is too.
 			{"warmpath_inspected_prompt_tokens_total", &t.readPrompt},
-			{"warmpath_engine_prefix_cache_hits_total", &t.engineHits},
 			{"warmpath_engine_prefix_cache_queries_total", &t.engineQueries},
+			{"warmpath_inspected_cached_tokens_total", &t.readCached},
+			{"warmpath_engine_prefix_cache_hits_total", &t.engineHits},
 		} {
 			if *f.to, err = s.Metric(ctx, f.name); err != nil {
 				return err
