@@ -94,6 +94,6 @@ func makeReport(ctx context.Context, o options, progress io.Writer) (r report, e
 		return r, err
 	}
 	r = newReport(m)
-	r.Machine, r.Engine = machine, version
+	r.Machine, r.Engine = machine, filepath.Base(o.binaries.llamaServer)+", "+version
 	return r, nil
 }

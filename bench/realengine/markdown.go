@@ -14,7 +14,7 @@ func (r *report) markdown() string {
 	for _, line := range r.Machine.Lines() {
 		b.WriteString("- " + line + "\n")
 	}
-	fmt.Fprintf(&b, "- llama-server %s, %d replicas: `%s`\n", r.Engine, replicas, r.Flags)
+	fmt.Fprintf(&b, "- %s, %d replicas: `%s`\n", r.Engine, replicas, r.Flags)
 	fmt.Fprintf(&b, "- %d prefixes of %d to %d tokens, each used %d times in random order, one request at a time, answers of %d tokens; caches empty at the start\n\n",
 		r.Prefixes, r.Lengths[0], r.Lengths[1], r.Uses, answerTokens)
 	fmt.Fprintf(&b, "Of %d requests %s can find their prefix in a cache; whether they did, and the tokens, are what the engine says. "+

@@ -13,7 +13,7 @@ import (
 // report is the outcome.
 type report struct {
 	Machine record.Machine `json:"machine"`
-	// Engine is what llama-server calls itself, Flags how it ran.
+	// Engine is the file's name and what it calls itself, Flags how it ran.
 	Engine string `json:"engine"`
 	Flags  string `json:"engine_flags"`
 

@@ -2,6 +2,8 @@ package usage
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -137,6 +139,23 @@ func TestAnswers(t *testing.T) {
 			}
 			if (first < 0) != (want < 0) {
 				t.Errorf("%s in pieces of %d: text at %d, want %d", tc.name, n, first, want)
+			}
+		}
+	}
+}
+
+// What a real llama-server (11434) answered, the stream without include_usage: a prompt of
+// 50 tokens, of which 49 were cached.
+func TestLlamaServer(t *testing.T) {
+	for name, format := range map[string]Format{"llama-server-stream.txt": Events, "llama-server-whole.json": JSON} {
+		answer, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{1, 100, len(answer)} {
+			got, first := read(format, string(answer), n)
+			if got != (Result{Read, 50, 49}) || (first < 0) != (format == JSON) {
+				t.Errorf("%s in pieces of %d: %+v, text at %d", name, n, got, first)
 			}
 		}
 	}
