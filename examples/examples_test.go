@@ -21,10 +21,11 @@ var rewrite = flag.Bool("rewrite", false, "write the Envoy files anew from the s
 
 // stories are the folders with an Envoy, and the addresses that theirs has.
 var stories = map[string]envoy.Addresses{
-	"quickstart": {},
-	"compose":    {Listener: "0.0.0.0:10000", ExtProc: "warmpath:9002", XDS: "warmpath:9003"},
-	"tls":        {},
-	"tracing":    {},
+	"quickstart":  {},
+	"real-engine": {},
+	"compose":     {Listener: "0.0.0.0:10000", ExtProc: "warmpath:9002", XDS: "warmpath:9003"},
+	"tls":         {},
+	"tracing":     {},
 }
 
 // logged is where the access log of its example has its place.
@@ -110,8 +111,15 @@ func TestConfigurations(t *testing.T) {
 		if c.Cluster.Name != envoy.PoolCluster || c.Limits.RequestBodyBytes != envoy.BodyLimit {
 			t.Errorf("%s: cluster %s and body limit %d differ from Envoy's file", path, c.Cluster.Name, c.Limits.RequestBodyBytes)
 		}
-		if n := len(members(t, folder)); n != 7 {
-			t.Errorf("%s: %d endpoints, want 7", folder, n)
+		want := 7
+		if folder == "real-engine" {
+			want = 3
+			if n := c.Cluster.MaxRequestsPerConnection; n != 1 {
+				t.Errorf("%s: %d requests a connection: want 1, llama.cpp closes it", path, n)
+			}
+		}
+		if n := len(members(t, folder)); n != want {
+			t.Errorf("%s: %d endpoints, want %d", folder, n, want)
 		}
 	}
 }

@@ -35,13 +35,17 @@ var families = []struct {
 	}},
 	{func(e *Engine) *float64 { return &e.Hits }, false, []string{
 		"vllm:prefix_cache_hits_total", "vllm:prefix_cache_hits",
-		"vllm:gpu_prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits",
+		"vllm:gpu_prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits", "llamacpp:prompt_tokens_cached_total",
 	}},
 	{func(e *Engine) *float64 { return &e.HitRate }, true, []string{"sglang:cache_hit_rate"}},
 	{func(e *Engine) *float64 { return &e.Usage }, true, []string{
 		"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage",
 	}},
 }
+
+// computedTokens are those of prompts that were not found, which llama.cpp counts
+// instead of the ones that it looked up.
+const computedTokens = "llamacpp:prompt_tokens_total"
 
 const (
 	// MetricsPath is where engines have their metrics.
@@ -89,6 +93,9 @@ func ParseMetrics(r io.Reader) (Engine, error) {
 			}
 		}
 	}
+	if s := sums[computedTokens]; math.IsNaN(e.Queries) && s.n > 0 {
+		e.Queries = e.Hits + s.total
+	}
 	return e, nil
 }
 
@@ -113,10 +120,16 @@ func sample(line []byte) (name string, value float64, ok bool) {
 func familyOf(line []byte) (string, bool) {
 	for _, f := range families {
 		for _, name := range f.names {
-			if after, ok := bytes.CutPrefix(line, []byte(name)); ok && len(after) > 0 && (after[0] == '{' || after[0] == ' ') {
+			if isOf(line, name) {
 				return name, true
 			}
 		}
 	}
-	return "", false
+	return computedTokens, isOf(line, computedTokens)
+}
+
+// isOf reports whether a line is a sample of that name.
+func isOf(line []byte, name string) bool {
+	after, ok := bytes.CutPrefix(line, []byte(name))
+	return ok && len(after) > 0 && (after[0] == '{' || after[0] == ' ')
 }

@@ -39,6 +39,15 @@ vllm:gpu_cache_usage_perc{engine="0"} 0.9
 		{"an old vLLM", "vllm:gpu_prefix_cache_queries 10\nvllm:gpu_prefix_cache_hits 4", Engine{10, 4, nan, nan}},
 		{"both names", "vllm:gpu_prefix_cache_hits_total 9\nvllm:prefix_cache_hits_total 4\n", Engine{nan, 4, nan, nan}},
 		{"SGLang", "sglang:cache_hit_rate{tp_rank=\"0\"} 0.5\nsglang:token_usage 0.1\n", Engine{nan, nan, 0.5, 0.1}},
+		{"llama.cpp", `# HELP llamacpp:prompt_tokens_total Number of prompt tokens processed.
+# TYPE llamacpp:prompt_tokens_total counter
+llamacpp:prompt_tokens_total 53
+# TYPE llamacpp:prompt_tokens_cached_total counter
+llamacpp:prompt_tokens_cached_total 147
+llamacpp:prompt_seconds_total 0.069207
+llamacpp:prompt_tokens_seconds 765.818
+`, Engine{200, 147, nan, nan}},
+		{"an older llama.cpp", "llamacpp:prompt_tokens_total 81\n", Engine{nan, nan, nan, nan}},
 		{"odd values", "vllm:prefix_cache_hits_total NaN\nvllm:prefix_cache_queries_total +Inf\nsglang:cache_hit_rate -1\nsglang:token_usage x\nvllm:kv_cache_usage_perc\n", Engine{nan, nan, nan, nan}},
 		{"other names", "vllm:prefix_cache_hits_total_of_all 4\nvllm:kv_cache_usage_perc_x{a=\"b\"} 0.9\n", Engine{nan, nan, nan, nan}},
 	} {

@@ -35,6 +35,9 @@ type Options struct {
 	Replica  replica.Params
 	// Shared are replicas of another stack, which ends them; instead of Replicas.
 	Shared *replica.Fleet
+	// Servers are the addresses of model servers that run already, which the stack
+	// leaves alone; instead of Replicas.
+	Servers []string
 	// WithoutEnvoy starts none: requests come by another stack's.
 	WithoutEnvoy bool
 	// PoolCluster is what the pool's cluster is called in Envoy's statistics; default
@@ -62,7 +65,7 @@ type Options struct {
 type Stack struct {
 	// URL is where clients send requests, without a trailing slash.
 	URL string
-	// Replicas are the model servers.
+	// Replicas are the model servers; nil with Servers.
 	Replicas *replica.Fleet
 	// Warmpath and Envoy are the processes.
 	Warmpath, Envoy *Process
@@ -86,8 +89,11 @@ func Start(ctx context.Context, o Options) (*Stack, error) {
 	if !o.ReplicaHost.IsValid() {
 		o.ReplicaHost = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
-	if o.Shared != nil {
+	switch {
+	case o.Shared != nil:
 		o.Replicas = len(o.Shared.Addresses())
+	case o.Servers != nil:
+		o.Replicas = len(o.Servers)
 	}
 	s := &Stack{options: o, config: o.Config}
 	if err := s.start(ctx); err != nil {
@@ -130,7 +136,10 @@ func (s *Stack) start(ctx context.Context) error {
 
 // makeMembership has a source with all replicas in it.
 func (s *Stack) makeMembership() (err error) {
-	addresses := s.Replicas.Addresses()
+	addresses := s.options.Servers
+	if addresses == nil {
+		addresses = s.Replicas.Addresses()
+	}
 	if s.options.Membership != nil {
 		s.membership, err = s.options.Membership(addresses)
 		return err
@@ -162,7 +171,7 @@ func (s *Stack) takePorts(addresses ...*string) error {
 }
 
 func (s *Stack) startReplicas() (err error) {
-	if s.Replicas = s.options.Shared; s.Replicas != nil {
+	if s.Replicas = s.options.Shared; s.Replicas != nil || s.options.Servers != nil {
 		return nil
 	}
 	var hosts []string

@@ -24,7 +24,7 @@ func whole(f Format, answer []byte) (result Result, content bool) {
 			continue
 		}
 		data, is := bytes.CutPrefix(line, []byte("data:"))
-		if !is || content && !bytes.Contains(data, []byte(`"usage"`)) {
+		if !is || content && !bytes.Contains(data, []byte(`"usage"`)) && !bytes.Contains(data, []byte(`"timings"`)) {
 			continue
 		}
 		m, ok := decode(data)

@@ -12,6 +12,9 @@ type message struct {
 	// Message is Anthropic's message_start, Response the last event of the responses API.
 	Message  *inner `json:"message"`
 	Response *inner `json:"response"`
+	// Timings are llama.cpp's own, in each answer and in the last event of each stream,
+	// whether the client has asked for the usage or not.
+	Timings *timings `json:"timings"`
 
 	Choices []choice `json:"choices"`
 	// Delta is a piece of the answer: a string in the responses API, an object in
@@ -38,6 +41,12 @@ type counts struct {
 
 	CacheRead     *int64 `json:"cache_read_input_tokens"`
 	CacheCreation *int64 `json:"cache_creation_input_tokens"`
+}
+
+// timings are the tokens that were in the cache, and the others of the prompt.
+type timings struct {
+	CacheN  *int64 `json:"cache_n"`
+	PromptN *int64 `json:"prompt_n"`
 }
 
 type details struct {
@@ -77,7 +86,7 @@ func (m *message) usage() Result {
 			return r
 		}
 	}
-	return Result{}
+	return m.Timings.result()
 }
 
 // result brings the counts of all APIs into one form. Anthropic's input_tokens are those
@@ -100,6 +109,14 @@ func (c *counts) result() Result {
 	default:
 		return of(c.InputTokens, c.InputDetails.cached())
 	}
+}
+
+func (t *timings) result() Result {
+	if t == nil || t.CacheN == nil || t.PromptN == nil {
+		return Result{}
+	}
+	total := *t.CacheN + *t.PromptN // negative if it overflows; with a part below 0 refused too
+	return of(&total, t.CacheN)
 }
 
 // maxTokens is more than what any prompt has: larger numbers are a defect, and would

@@ -117,7 +117,7 @@ func (r *Reader) line(line []byte) {
 	data, ok := bytes.CutPrefix(line, dataField)
 	// Most events come after the first piece of text and tell nothing: they are not
 	// decoded.
-	if !ok || r.content && !bytes.Contains(data, usageName) {
+	if !ok || r.content && !bytes.Contains(data, usageName) && !bytes.Contains(data, timingsName) {
 		return
 	}
 	m, ok := decode(data)
@@ -130,7 +130,7 @@ func (r *Reader) line(line []byte) {
 	}
 }
 
-var dataField, usageName = []byte("data:"), []byte(`"usage"`)
+var dataField, usageName, timingsName = []byte("data:"), []byte(`"usage"`), []byte(`"timings"`)
 
 // Finish returns what the answer told, when its end or the last of it has come.
 func (r *Reader) Finish() Result {

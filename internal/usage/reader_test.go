@@ -2,6 +2,8 @@ package usage
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,6 +38,7 @@ const (
 	finished = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
 	chatEnd  = `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":4,"prompt_tokens_details":{"cached_tokens":64}}}`
 	done     = `[DONE]`
+	llamaEnd = `{"choices":[{"finish_reason":"length","index":0,"delta":{}}],"timings":{"cache_n":40,"prompt_n":4,"prompt_ms":5.25,"predicted_n":4}}`
 )
 
 var answers = []struct {
@@ -103,6 +106,13 @@ var answers = []struct {
 		Result{Read, 100, 64},
 		`{"type":"content_block_delta","delta":{"type":"text_delta","text":"hello"}}`,
 	},
+	{"llama.cpp's timings", Events, events(role, hello, llamaEnd, done), Result{Read, 44, 40}, hello},
+	{"timings and usage", Events, events(role, hello, llamaEnd, chatEnd, done), Result{Read, 100, 64}, hello},
+	{"both in one", JSON, `{"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":3}},"timings":{"cache_n":1,"prompt_n":1}}`, Result{Read, 9, 3}, ""},
+	{"timings of nothing", JSON, `{"timings":{"prompt_n":1}}`, Result{}, ""},
+	{"timings below 0", JSON, `{"timings":{"cache_n":-1,"prompt_n":5}}`, Result{}, ""},
+	{"timings below 0, made up for", JSON, `{"timings":{"cache_n":5,"prompt_n":-1}}`, Result{}, ""},
+	{"timings beyond all numbers", JSON, `{"timings":{"cache_n":9223372036854775807,"prompt_n":1}}`, Result{}, ""},
 	{"a long line between", Events, events(role, `{"x":"`+strings.Repeat("x", MaxLine)+`"}`, hello, chatEnd), Result{Read, 100, 64}, hello},
 	{"a long last line", Events, events(hello, `{"x":"`+strings.Repeat("x", MaxLine)+`","usage":{"prompt_tokens":1}}`), Result{Outcome: TooLarge}, hello},
 	{"no events", Events, "hello\n\n", Result{}, ""},
@@ -134,12 +144,30 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// What a real llama-server (11434) answered, the stream without include_usage: a prompt of
+// 50 tokens, of which 49 were cached.
+func TestLlamaServer(t *testing.T) {
+	for name, format := range map[string]Format{"llama-server-stream.txt": Events, "llama-server-whole.json": JSON} {
+		answer, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{1, 100, len(answer)} {
+			got, first := read(format, string(answer), n)
+			if got != (Result{Read, 50, 49}) || (first < 0) != (format == JSON) {
+				t.Errorf("%s in pieces of %d: %+v, text at %d", name, n, got, first)
+			}
+		}
+	}
+}
+
 // Whatever numbers an engine tells in whatever form come out as they are.
 func TestNumbers(t *testing.T) {
 	forms := []string{
 		`{"usage":{"prompt_tokens":%[1]d,"prompt_tokens_details":{"cached_tokens":%[2]d}}}`,
 		`{"response":{"usage":{"input_tokens":%[1]d,"input_tokens_details":{"cached_tokens":%[2]d}}}}`,
 		`{"usage":{"input_tokens":%[3]d,"cache_read_input_tokens":%[2]d}}`,
+		`{"timings":{"cache_n":%[2]d,"prompt_n":%[3]d}}`,
 		`{"message":{"usage":{"input_tokens":%[3]d,"cache_creation_input_tokens":0,"cache_read_input_tokens":%[2]d}}}`,
 	}
 	rapid.Check(t, func(t *rapid.T) {
