@@ -45,9 +45,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, interval time.Du
 	var b bytes.Buffer
 	for whole := true; ; whole = false {
 		e, next := s.event(seen, whole)
-		if seen = next; seen.Decisions > streamedDecisions {
-			seen.Decisions = streamedDecisions
-		}
+		seen = next
 		if e.Generation != generation {
 			e.Config, _ = s.options.Config()
 			generation = e.Generation

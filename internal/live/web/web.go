@@ -25,9 +25,6 @@ const (
 	// the next for each endpoint: with 500 there are ten a second, with 10,000 one in two
 	// seconds.
 	endpointTime = 200 * time.Microsecond
-	// streamedDecisions is how many a stream tells of each time, so that a busy server's
-	// do not flood it.
-	streamedDecisions = 40
 )
 
 // Options are what a server shows.
