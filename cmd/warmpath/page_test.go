@@ -197,6 +197,19 @@ func TestTopFits(t *testing.T) {
 	}
 	s.Warnings = []view.Warning{{Text: "text", Advice: "advice"}}
 	s.Pools[0].Members[0].FirstTokenWarm = 0.0123
+	for _, c := range []struct {
+		m    view.Endpoint
+		want string
+	}{
+		{view.Endpoint{}, "-"},
+		{view.Endpoint{FirstTokenWarm: 0.0123}, "0.012 s / -"},
+		{view.Endpoint{FirstTokenUnknown: 0.5}, "0.5 s"},
+		{view.Endpoint{FirstTokenWarm: 0.1, FirstTokenCold: 0.4, FirstTokenUnknown: 0.2}, "0.1 s / 0.4 s / 0.2 s"},
+	} {
+		if got := firstTokens(c.m); got != c.want {
+			t.Errorf("first tokens %q, want %q", got, c.want)
+		}
+	}
 	if text := string(topView(s, 120, 50)); !strings.Contains(text, "0.012 s / -") {
 		t.Errorf("no time to the first token in\n%s", text)
 	}

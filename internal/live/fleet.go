@@ -3,6 +3,7 @@ package live
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/trial"
@@ -73,7 +74,8 @@ func (s *Store) fill(pool string, v *view.Pool, bounds map[string]int64, now int
 		if x := s.inspected[m.Address]; x != nil {
 			said := x.tokens(now)
 			m.Actual = said.rate()
-			m.FirstTokenWarm, m.FirstTokenCold = x.warm.mean(), x.cold.mean()
+			m.FirstTokenWarm, m.FirstTokenCold = x.first[extproc.CacheWarm].mean(), x.first[extproc.CacheCold].mean()
+			m.FirstTokenUnknown = x.first[extproc.CacheUnknown].mean()
 			read.add(said)
 		}
 	}

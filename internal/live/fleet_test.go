@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/route"
@@ -44,7 +45,7 @@ func TestFleet(t *testing.T) {
 		}
 		s.Decided(record(time.Duration(i)*time.Second/10, d))
 	}
-	s.Inspected("10.0.0.1:80", 100, 80, 0, true)
+	s.Inspected("10.0.0.1:80", 100, 80, 0, extproc.CacheWarm)
 	pools, warnings := s.Fleet([]Pool{{Name: "chat", Router: router, Members: members}, {Router: router, Members: members}}, start().Add(11*time.Second))
 	if len(pools) != 2 || pools[0].Name != "chat" || pools[0].Requests != 0 || pools[0].Overflow != 0 {
 		t.Errorf("a pool without requests is %+v", pools[0])
