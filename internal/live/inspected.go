@@ -13,6 +13,7 @@ type inspected struct {
 	at     int64 // second of the last one
 	n      int   // how many there were
 	last   [many]tokens
+	sum    tokens // of last
 	minute [parts]answers
 	// first are the times to the first token, by what was expected of the cache.
 	first [extproc.CacheWarm + 1]meanTime
@@ -26,6 +27,8 @@ type tokens struct{ prompt, cached int64 }
 
 func (t *tokens) add(u tokens) { t.prompt, t.cached = t.prompt+u.prompt, t.cached+u.cached }
 
+func (t *tokens) sub(u tokens) { t.prompt, t.cached = t.prompt-u.prompt, t.cached-u.cached }
+
 // answers are how many were looked at in five seconds, and what they said.
 type answers struct {
 	at, n int64
@@ -34,7 +37,10 @@ type answers struct {
 
 func (x *inspected) add(now int64, one tokens) {
 	x.at = now
-	x.last[x.n%many] = one
+	oldest := &x.last[x.n%many]
+	x.sum.sub(*oldest)
+	x.sum.add(one)
+	*oldest = one
 	x.n++
 	part, at := &x.minute[uint64(now/partSeconds)%parts], now/partSeconds
 	if part.at != at {
@@ -57,11 +63,7 @@ func (x *inspected) tokens(now int64) (sum tokens) {
 	if n >= many {
 		return sum
 	}
-	sum = tokens{}
-	for _, one := range x.last {
-		sum.add(one)
-	}
-	return sum
+	return x.sum
 }
 
 // rate is the hit rate, nil if there was no prompt.

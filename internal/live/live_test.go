@@ -278,6 +278,27 @@ func TestHitRateIsOfTheLastMinute(t *testing.T) {
 	}
 }
 
+// The sum that is kept is that of the last hundred.
+func TestTokensOfTheLastAnswers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var x inspected
+		var all []tokens
+		for i := range rapid.IntRange(0, 3*many).Draw(t, "n") {
+			one := tokens{rapid.Int64Range(1, 1000).Draw(t, "prompt"), 0}
+			one.cached = rapid.Int64Range(0, one.prompt).Draw(t, "cached")
+			x.add(int64(i), one)
+			all = append(all, one)
+		}
+		var want tokens
+		for _, one := range all[max(len(all)-many, 0):] {
+			want.add(one)
+		}
+		if got := x.tokens(10_000); got != want {
+			t.Fatalf("%+v after %d answers, want %+v", got, len(all), want)
+		}
+	})
+}
+
 // What was read of a response counts for who served it; an engine that never told of
 // cached tokens is not taken to have had none.
 func TestInspectionsCount(t *testing.T) {
