@@ -18,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/internal/admin"
 	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/listen"
+	"github.com/warmpath/warmpath/internal/live/web"
 	"github.com/warmpath/warmpath/internal/load"
 )
 
@@ -153,6 +154,7 @@ func (p *program) adminServer() *http.Server {
 		Handler:           p.adminHandler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		ConnContext:       web.ConnContext,
 	}
 	server.RegisterOnShutdown(p.page.Close)
 	p.secureAdmin(server)

@@ -46,6 +46,7 @@ type Server struct {
 	listeners chan struct{}
 	closed    chan struct{}
 	closing   sync.Once
+	patience  time.Duration // writeTimeout
 
 	mu sync.Mutex
 	// fleet is the last snapshot of the fleet, made at the time made, of so many
@@ -61,7 +62,7 @@ type sight struct{ pools, warnings json.RawMessage }
 // New returns a server that serves nothing until its handler is.
 func New(o Options) *Server {
 	return &Server{
-		options: o, closed: make(chan struct{}),
+		options: o, closed: make(chan struct{}), patience: writeTimeout,
 		explains: make(chan struct{}, maxExplains), listeners: make(chan struct{}, MaxListeners),
 	}
 }
