@@ -44,6 +44,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead { // asks what there is, and takes no place
+		return
+	}
 	select {
 	case s.listeners <- struct{}{}:
 		defer func() { <-s.listeners }()
@@ -52,7 +56,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is as many as may be", MaxListeners))
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
 	s.stream(w, r, interval)
 }
 

@@ -178,6 +178,7 @@ func TestOtherOrigins(t *testing.T) {
 	}{
 		{"GET", "/", nil, 200},
 		{"GET", "/", []string{"Host: localhost:9004"}, 200},
+		{"GET", "/", []string{"Host: LOCALHOST.:9004"}, 200},
 		{"GET", "/", []string{"Host: [::1]:9004"}, 200},
 		{"GET", "/", []string{"Host: evil.example:9004"}, 421},
 		{"GET", "/page/main.js", []string{"Host: evil.example"}, 421},
@@ -200,6 +201,9 @@ func TestOtherOrigins(t *testing.T) {
 		{"GET", "/api/explain", nil, 405},
 		{"POST", "/api/live", nil, 405},
 		{"POST", "/", nil, 405},
+		{"POST", "/api/live/events", nil, 405},
+		{"HEAD", "/api/live", nil, 200},
+		{"HEAD", "/api/live/events", nil, 200},
 	} {
 		if answer, text := s.send(t, c.method, c.where, strings.NewReader("{}"), c.headers...); answer.StatusCode != c.code {
 			t.Errorf("%s %s with %q: %s, want %d: %.200s", c.method, c.where, c.headers, answer.Status, c.code, text)
@@ -366,6 +370,17 @@ func TestListenersAreBounded(t *testing.T) {
 			break
 		}
 		l.close()
+	}
+}
+
+// Who asks with HEAD for a stream takes no place, even if there is none.
+func TestHeadOfEvents(t *testing.T) {
+	s := newSite(t)
+	for range MaxListeners {
+		s.listen(t).next(t)
+	}
+	if answer, _ := s.send(t, http.MethodHead, "/api/live/events", nil); answer.StatusCode != 200 || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%s, %q", answer.Status, answer.Header.Get("Content-Type"))
 	}
 }
 
