@@ -16,9 +16,12 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/warmpath/warmpath/internal/admin"
+	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/discovery"
 	"github.com/warmpath/warmpath/internal/listen"
+	"github.com/warmpath/warmpath/internal/live/web"
 	"github.com/warmpath/warmpath/internal/load"
+	"github.com/warmpath/warmpath/internal/origin"
 )
 
 // listen opens all listeners before anything is served, so that a taken port
@@ -153,6 +156,7 @@ func (p *program) adminServer() *http.Server {
 		Handler:           p.adminHandler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		IdleTimeout:       2 * time.Minute,
+		ConnContext:       web.ConnContext,
 	}
 	server.RegisterOnShutdown(p.page.Close)
 	p.secureAdmin(server)
@@ -163,7 +167,11 @@ func (p *program) adminServer() *http.Server {
 // HTTP.
 func (p *program) adminHandler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", admin.Handler(p.metrics.Registry(), p.status.ready, p.status.value))
+	options := admin.Options{Gatherer: p.metrics.Registry(), Ready: p.status.ready, Status: p.status.value}
+	if !config.Exposed(p.config.Listen.Admin) { // elsewhere it may have a name, by which it is scraped
+		options.Guard = origin.ByAddress
+	}
+	admin.Register(mux, options)
 	p.servePage(mux)
 	for _, one := range p.pools {
 		api, ok := one.source.(*discovery.API)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -197,6 +198,19 @@ func TestTopFits(t *testing.T) {
 	}
 	s.Warnings = []view.Warning{{Text: "text", Advice: "advice"}}
 	s.Pools[0].Members[0].FirstTokenWarm = 0.0123
+	for _, c := range []struct {
+		m    view.Endpoint
+		want string
+	}{
+		{view.Endpoint{}, "-"},
+		{view.Endpoint{FirstTokenWarm: 0.0123}, "0.012 s / -"},
+		{view.Endpoint{FirstTokenUnknown: 0.5}, "0.5 s"},
+		{view.Endpoint{FirstTokenWarm: 0.1, FirstTokenCold: 0.4, FirstTokenUnknown: 0.2}, "0.1 s / 0.4 s / 0.2 s"},
+	} {
+		if got := firstTokens(c.m); got != c.want {
+			t.Errorf("first tokens %q, want %q", got, c.want)
+		}
+	}
 	if text := string(topView(s, 120, 50)); !strings.Contains(text, "0.012 s / -") {
 		t.Errorf("no time to the first token in\n%s", text)
 	}
@@ -282,6 +296,50 @@ func TestPageNeedsOperators(t *testing.T) {
 	}
 	if code, out, errs := command(t, "", append(from, "--cert", cert, "--key", key)...); code != exitOK || !strings.Contains(out, "pool default") {
 		t.Errorf("with one: exit %d, %s %s", code, out, errs)
+	}
+}
+
+// On the loopback a name that somebody has made to point here reads nothing; where the
+// listener is open it has names of its own, by which it is scraped. Another method is told
+// so, not that there is nothing.
+func TestAdminListener(t *testing.T) {
+	shut := startWith(t, t.TempDir(), shownConfig)
+	open := startWith(t, t.TempDir(), strings.Replace(shownConfig, `admin: "127.0.0.1:0"`, `admin: "0.0.0.0:0"`, 1))
+	for _, c := range []struct {
+		p                  running
+		method, path, host string
+		want               int
+	}{
+		{shut, "GET", "/status", "evil.example:9004", 421},
+		{shut, "GET", "/metrics", "evil.example:9004", 421},
+		{shut, "GET", "/status", "localhost:9004", 200},
+		{shut, "GET", "/metrics", "127.0.0.1", 200},
+		{shut, "GET", "/healthz", "evil.example:9004", 200},
+		{open, "GET", "/status", "warmpath.inference.svc:9004", 200},
+		{open, "GET", "/metrics", "warmpath.inference.svc:9004", 200},
+		{shut, "GET", "/nothing", "localhost", 404},
+		{shut, "POST", "/status", "localhost", 405},
+		{shut, "POST", "/api/live", "localhost", 405},
+		{shut, "GET", "/api/explain", "localhost", 405},
+		{shut, "DELETE", "/api/live/events", "localhost", 405},
+		{shut, "POST", "/", "localhost", 405},
+	} {
+		_, port, err := net.SplitHostPort(c.p.listeners.admin.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), c.method, "http://127.0.0.1:"+port+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := readAll(t, answer); answer.StatusCode != c.want {
+			t.Errorf("%s %s of %s: %s, want %d: %.200s", c.method, c.path, c.host, answer.Status, c.want, text)
+		}
 	}
 }
 

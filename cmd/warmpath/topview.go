@@ -125,18 +125,22 @@ func known(f *float64) string {
 }
 
 // firstTokens are the mean times to the first token, where the cache was expected to be
-// warm and where it was not.
+// warm and where it was not; where nothing is expected that time alone, or after them.
 func firstTokens(m view.Endpoint) string {
-	if m.FirstTokenWarm == 0 && m.FirstTokenCold == 0 {
-		return "-"
-	}
 	text := func(seconds float64) string {
 		if seconds == 0 {
 			return "-"
 		}
 		return fmt.Sprintf("%.2g s", seconds)
 	}
-	return text(m.FirstTokenWarm) + " / " + text(m.FirstTokenCold)
+	if m.FirstTokenWarm == 0 && m.FirstTokenCold == 0 {
+		return text(m.FirstTokenUnknown)
+	}
+	known := text(m.FirstTokenWarm) + " / " + text(m.FirstTokenCold)
+	if m.FirstTokenUnknown == 0 {
+		return known
+	}
+	return known + " / " + text(m.FirstTokenUnknown)
 }
 
 // fit cuts a text to a screen.

@@ -21,7 +21,9 @@ func serve(t *testing.T, status func() any) (url string, notReady *error) {
 	counter.Add(3)
 	registry.MustRegister(counter)
 	notReady = new(error)
-	server := httptest.NewServer(Handler(registry, func() error { return *notReady }, status))
+	mux := http.NewServeMux()
+	Register(mux, Options{Gatherer: registry, Ready: func() error { return *notReady }, Status: status})
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	return server.URL, notReady
 }
@@ -40,7 +42,7 @@ func get(t *testing.T, url string) (code int, contentType, body string) {
 	return response.StatusCode, response.Header.Get("Content-Type"), string(text)
 }
 
-func TestHandler(t *testing.T) {
+func TestRegister(t *testing.T) {
 	url, notReady := serve(t, func() any { return map[string]int{"endpoints": 7} })
 	*notReady = errors.New("no membership has been read yet")
 	for _, test := range []struct {
@@ -66,7 +68,7 @@ func TestHandler(t *testing.T) {
 }
 
 // Nothing can be changed here: only reading is served.
-func TestHandlerIsReadOnly(t *testing.T) {
+func TestRegisteredIsReadOnly(t *testing.T) {
 	url, _ := serve(t, func() any { return nil })
 	for _, path := range []string{"/metrics", "/healthz", "/readyz", "/status"} {
 		for method, want := range map[string]int{
@@ -106,5 +108,21 @@ func TestStatusThatIsNoJSON(t *testing.T) {
 	url, _ := serve(t, func() any { return math.NaN() })
 	if code, _, body := get(t, url+"/status"); code != http.StatusInternalServerError || !strings.Contains(body, "NaN") {
 		t.Errorf("%d %q, want 500 with the reason", code, body)
+	}
+}
+
+// What tells of the fleet is guarded; a probe may come by any name.
+func TestGuard(t *testing.T) {
+	mux := http.NewServeMux()
+	Register(mux, Options{
+		Gatherer: prometheus.NewRegistry(), Ready: func() error { return nil }, Status: func() any { return nil },
+		Guard: func(http.Handler) http.Handler { return http.NotFoundHandler() },
+	})
+	for path, want := range map[string]int{"/metrics": 404, "/status": 404, "/healthz": 200, "/readyz": 200} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
 	}
 }

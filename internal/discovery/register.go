@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/internal/config"
 	"github.com/warmpath/warmpath/internal/config/watch"
 	"github.com/warmpath/warmpath/internal/fleet"
+	"github.com/warmpath/warmpath/internal/origin"
 )
 
 // uploadTimeout is how long the body of a request may take.
@@ -49,26 +48,11 @@ func (a *API) Register(mux *http.ServeMux, path string) {
 // send to this machine: requests that browsers mark as coming from elsewhere, and
 // those to a name that such a site has made point here.
 func notFromBrowsers(next http.Handler) http.Handler {
-	named := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && local.Network() == "tcp" && r.TLS == nil && !isAddress(r.Host) {
-			fail(w, http.StatusMisdirectedRequest, fmt.Errorf("the host %.80q is not an address: without TLS want localhost or an IP address", r.Host))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fail(w, http.StatusForbidden, errors.New("the request comes from a web page of another origin"))
 	}))
-	return protection.Handler(named)
-}
-
-func isAddress(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil || host == "localhost"
+	return protection.Handler(origin.ByAddress(next))
 }
 
 func (a *API) get(w http.ResponseWriter, _ *http.Request) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/fleet"
 	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/route"
@@ -44,7 +45,7 @@ func TestFleet(t *testing.T) {
 		}
 		s.Decided(record(time.Duration(i)*time.Second/10, d))
 	}
-	s.Inspected("10.0.0.1:80", 100, 80, 0, true)
+	s.Inspected("10.0.0.1:80", 100, 80, 0, extproc.CacheWarm)
 	pools, warnings := s.Fleet([]Pool{{Name: "chat", Router: router, Members: members}, {Router: router, Members: members}}, start().Add(11*time.Second))
 	if len(pools) != 2 || pools[0].Name != "chat" || pools[0].Requests != 0 || pools[0].Overflow != 0 {
 		t.Errorf("a pool without requests is %+v", pools[0])
@@ -62,6 +63,45 @@ func TestFleet(t *testing.T) {
 	if len(warnings) != 2 || warnings[0].Kind != "skew" || !strings.Contains(warnings[0].Text, "10.0.0.1:80 had 3.0 times") ||
 		!strings.Contains(warnings[0].Advice, "prefixLength: auto") || warnings[1].Kind != "overflow" {
 		t.Errorf("warned of %+v", warnings)
+	}
+}
+
+// crowd is a store with a pool of n endpoints that all had a request and an answer that
+// was looked at.
+func crowd(n int) (*Store, Pool) {
+	router, members := routerOf(n, route.Policy{})
+	s := New(start())
+	for _, m := range members() {
+		s.Decided(record(time.Second, decision(m.Address, route.Home)))
+		s.Inspected(m.Address, 100, 80, time.Second, extproc.CacheWarm)
+	}
+	return s, Pool{Router: router, Members: members}
+}
+
+// A fleet that is read in pieces, so that requests need not wait for all of it, is whole.
+func TestLargeFleet(t *testing.T) {
+	for _, n := range []int{0, filledAtOnce - 1, filledAtOnce, 2*filledAtOnce + 1} {
+		s, pool := crowd(n)
+		pools, _ := s.Fleet([]Pool{pool}, start().Add(2*time.Second))
+		if p := pools[0]; len(p.Members) != n || p.Requests != int64(n) || n > 0 && (*p.Actual != 0.8 || *p.Expected != 0.9) {
+			t.Errorf("of %d endpoints the pool has %d requests, hits %v, expected %v", n, p.Requests, p.Actual, p.Expected)
+		}
+		for _, m := range pools[0].Members {
+			if m.Requests != 1 || m.Share != 1/float64(n) || *m.Actual != 0.8 || m.FirstTokenWarm != 1 {
+				t.Fatalf("of %d endpoints one is %+v", n, m)
+			}
+		}
+	}
+}
+
+// BenchmarkFill is what a request waits for at most while the fleet is read, however
+// large it is.
+func BenchmarkFill(b *testing.B) {
+	s, pool := crowd(5000)
+	members := pool.Members()
+	b.ReportAllocs()
+	for b.Loop() {
+		s.fill("", members[:filledAtOnce], nil, 2)
 	}
 }
 

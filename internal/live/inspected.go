@@ -10,11 +10,13 @@ import (
 // inspected is what the answers of an endpoint said that were looked at: its last ones,
 // and those of the last minute.
 type inspected struct {
-	at         int64 // second of the last one
-	n          int   // how many there were
-	last       [many]tokens
-	minute     [parts]answers
-	warm, cold meanTime
+	at     int64 // second of the last one
+	n      int   // how many there were
+	last   [many]tokens
+	sum    tokens // of last
+	minute [parts]answers
+	// first are the times to the first token, by what was expected of the cache.
+	first [extproc.CacheWarm + 1]meanTime
 }
 
 // many answers are as good as all.
@@ -25,6 +27,8 @@ type tokens struct{ prompt, cached int64 }
 
 func (t *tokens) add(u tokens) { t.prompt, t.cached = t.prompt+u.prompt, t.cached+u.cached }
 
+func (t *tokens) sub(u tokens) { t.prompt, t.cached = t.prompt-u.prompt, t.cached-u.cached }
+
 // answers are how many were looked at in five seconds, and what they said.
 type answers struct {
 	at, n int64
@@ -33,7 +37,10 @@ type answers struct {
 
 func (x *inspected) add(now int64, one tokens) {
 	x.at = now
-	x.last[x.n%many] = one
+	oldest := &x.last[x.n%many]
+	x.sum.sub(*oldest)
+	x.sum.add(one)
+	*oldest = one
 	x.n++
 	part, at := &x.minute[uint64(now/partSeconds)%parts], now/partSeconds
 	if part.at != at {
@@ -56,11 +63,7 @@ func (x *inspected) tokens(now int64) (sum tokens) {
 	if n >= many {
 		return sum
 	}
-	sum = tokens{}
-	for _, one := range x.last {
-		sum.add(one)
-	}
-	return sum
+	return x.sum
 }
 
 // rate is the hit rate, nil if there was no prompt.
@@ -99,8 +102,7 @@ func (s *Store) inspect(r *extproc.Record) {
 	if !i.FirstToken.IsZero() {
 		first = i.FirstToken.Sub(r.Began)
 	}
-	cached, chars := expected(r)
-	s.Inspected(r.Served, int(i.PromptTokens), int(i.CachedTokens), first, cached > 0 && 2*cached >= chars)
+	s.Inspected(r.Served, int(i.PromptTokens), int(i.CachedTokens), first, r.CacheExpectation())
 }
 
 func (s *Store) tellsOfCached(address string) bool {
@@ -110,10 +112,9 @@ func (s *Store) tellsOfCached(address string) bool {
 }
 
 // Inspected tells what an engine said of a prompt: its tokens, and those that it found in
-// its cache; and how long its first content took, 0 if that is not known. warm says that
-// it was expected to have a part of the prompt. Endpoints that were never chosen are
-// ignored.
-func (s *Store) Inspected(address string, promptTokens, cachedTokens int, firstToken time.Duration, warm bool) {
+// its cache; and how long its first content took, 0 if that is not known, which counts
+// with those of which the same was expected. Endpoints that were never chosen are ignored.
+func (s *Store) Inspected(address string, promptTokens, cachedTokens int, firstToken time.Duration, expected extproc.CacheExpectation) {
 	if promptTokens <= 0 || cachedTokens < 0 || cachedTokens > promptTokens {
 		return
 	}
@@ -130,11 +131,7 @@ func (s *Store) Inspected(address string, promptTokens, cachedTokens int, firstT
 	}
 	x.add(now, tokens{int64(promptTokens), int64(cachedTokens)})
 	if firstToken > 0 {
-		if warm {
-			x.warm.add(firstToken)
-		} else {
-			x.cold.add(firstToken)
-		}
+		x.first[expected].add(firstToken)
 	}
 }
 

@@ -109,14 +109,13 @@ func (s *Store) Panicked(*extproc.Record, []byte) {}
 const unknown = -1
 
 // expected is how many characters of a prompt the chosen endpoint has served before, and
-// of how many; unknown with a fixed prefix length, which remembers nothing.
+// of how many; unknown where nothing is remembered.
 func expected(r *extproc.Record) (cached, chars int) {
-	d := &r.Decision
-	chars = max(r.PromptChars, r.KeyChars, d.Warm)
-	if !d.WarmKnown() || chars == 0 {
+	cached, chars, known := r.Expected()
+	if !known {
 		return unknown, chars
 	}
-	return d.Warm, chars
+	return cached, chars
 }
 
 func overflowed(r route.Reason) bool {

@@ -231,21 +231,21 @@ func TestEndpointsAreBounded(t *testing.T) {
 // What engines say is counted for endpoints that were chosen, and nothing absurd.
 func TestInspected(t *testing.T) {
 	s := New(start())
-	s.Inspected("a", 1000, 500, time.Second, true)
+	s.Inspected("a", 1000, 500, time.Second, extproc.CacheWarm)
 	if len(s.inspected) != 0 {
 		t.Error("an endpoint that was never chosen is counted")
 	}
 	s.Decided(record(0, decision("a", route.Home)))
-	s.Inspected("a", 0, 0, 0, true)
-	s.Inspected("a", 10, 11, 0, true)
-	s.Inspected("a", 10, -1, 0, true)
+	s.Inspected("a", 0, 0, 0, extproc.CacheWarm)
+	s.Inspected("a", 10, 11, 0, extproc.CacheWarm)
+	s.Inspected("a", 10, -1, 0, extproc.CacheWarm)
 	for range 50 {
-		s.Inspected("a", 1000, 750, 100*time.Millisecond, true)
-		s.Inspected("a", 1000, 250, 400*time.Millisecond, false)
+		s.Inspected("a", 1000, 750, 100*time.Millisecond, extproc.CacheWarm)
+		s.Inspected("a", 1000, 250, 400*time.Millisecond, extproc.CacheCold)
 	}
 	x := s.inspected["a"]
-	if rate := *x.tokens(s.secondOf(time.Now())).rate(); rate < 0.49 || rate > 0.51 || x.warm.mean() < 0.099 || x.warm.mean() > 0.101 || x.cold.mean() < 0.399 {
-		t.Errorf("hit rate %v, first token %v and %v", rate, x.warm.mean(), x.cold.mean())
+	if rate := *x.tokens(s.secondOf(time.Now())).rate(); rate < 0.49 || rate > 0.51 || x.first[extproc.CacheWarm].mean() < 0.099 || x.first[extproc.CacheWarm].mean() > 0.101 || x.first[extproc.CacheCold].mean() < 0.399 {
+		t.Errorf("hit rate %v, first token %v", rate, x.first)
 	}
 }
 
@@ -278,6 +278,27 @@ func TestHitRateIsOfTheLastMinute(t *testing.T) {
 	}
 }
 
+// The sum that is kept is that of the last hundred.
+func TestTokensOfTheLastAnswers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var x inspected
+		var all []tokens
+		for i := range rapid.IntRange(0, 3*many).Draw(t, "n") {
+			one := tokens{rapid.Int64Range(1, 1000).Draw(t, "prompt"), 0}
+			one.cached = rapid.Int64Range(0, one.prompt).Draw(t, "cached")
+			x.add(int64(i), one)
+			all = append(all, one)
+		}
+		var want tokens
+		for _, one := range all[max(len(all)-many, 0):] {
+			want.add(one)
+		}
+		if got := x.tokens(10_000); got != want {
+			t.Fatalf("%+v after %d answers, want %+v", got, len(all), want)
+		}
+	})
+}
+
 // What was read of a response counts for who served it; an engine that never told of
 // cached tokens is not taken to have had none.
 func TestInspectionsCount(t *testing.T) {
@@ -304,7 +325,7 @@ func TestInspectionsCount(t *testing.T) {
 			t.Errorf("%+v: %+v, want %+v", tc.inspection, got, tc.want)
 		}
 	}
-	if x := s.inspected["a"]; x.warm.mean() != 1 || x.cold.n != 0 {
+	if x := s.inspected["a"]; x.first[extproc.CacheWarm].mean() != 1 || x.first[extproc.CacheCold].n != 0 {
 		t.Errorf("first token of a warm prompt: %+v", x)
 	}
 }
@@ -320,7 +341,7 @@ func TestAtOnce(t *testing.T) {
 				r := record(time.Duration(j)*10*time.Millisecond, decision(fmt.Sprint(i), route.Home))
 				s.Decided(r)
 				s.Served(r)
-				s.Inspected(fmt.Sprint(i), 10, 5, time.Second, true)
+				s.Inspected(fmt.Sprint(i), 10, 5, time.Second, extproc.CacheWarm)
 				s.Ended(r)
 			}
 		})
@@ -336,5 +357,22 @@ func TestAtOnce(t *testing.T) {
 	all.Wait()
 	if s.last.n != 1200 {
 		t.Errorf("%d decisions", s.last.n)
+	}
+}
+
+// Of a strategy that remembers nothing no time is one of a cold cache, in the metric and
+// here.
+func TestUnknownIsNotCold(t *testing.T) {
+	router, members := routerOf(2, route.Policy{Strategy: route.Random})
+	s := New(start())
+	r := record(time.Second, route.Decision{Strategy: route.Random, Reason: route.ByRandom, Chosen: "10.0.0.1:80", Rank: route.NoRank})
+	r.Status, r.Served = 200, "10.0.0.1:80"
+	s.Decided(r)
+	s.Served(r)
+	r.Inspection = &extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 100, CachedTokens: 90, FirstToken: r.Began.Add(time.Second)}
+	s.Ended(r)
+	pools, _ := s.Fleet([]Pool{{Router: router, Members: members}}, start().Add(2*time.Second))
+	if m := pools[0].Members[0]; m.FirstTokenWarm != 0 || m.FirstTokenCold != 0 || m.FirstTokenUnknown != 1 {
+		t.Errorf("first tokens %v, %v and %v s, warm, cold and unknown; nothing is known of it", m.FirstTokenWarm, m.FirstTokenCold, m.FirstTokenUnknown)
 	}
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/internal/live/view"
@@ -14,7 +15,8 @@ type Since struct {
 	// Second is the first one that is missing, Position that of the last snapshot.
 	Second   int64
 	Position uint64
-	// Decisions is how many are wanted at most, the newest.
+	// Decisions is how many are wanted at most, the newest. Who wants fewer than
+	// MaxDecisions is not told how those went on that are older.
 	Decisions int
 }
 
@@ -33,6 +35,7 @@ func (s *Store) Since(seen Since, now time.Time) (seconds []view.Second, decisio
 	entries := s.last.since(seen.Position, seen.Decisions)
 	next = Since{Second: max(present, seen.Second), Position: s.last.changes, Decisions: seen.Decisions}
 	s.mu.Unlock()
+	decisions = slices.Grow(decisions, len(entries))
 	for i := range entries {
 		decisions = append(decisions, entries[i].view())
 	}
@@ -41,9 +44,16 @@ func (s *Store) Since(seen Since, now time.Time) (seconds []view.Second, decisio
 
 // since copies the newest entries that have changed, the oldest first.
 func (g *ring) since(position uint64, most int) (list []entry) {
-	kept := int(min(g.n, MaxDecisions))
-	for i := max(kept-most, 0); i < kept; i++ {
-		if e := &g.entries[(g.n-uint64(kept)+uint64(i))%MaxDecisions]; e.change > position {
+	first := g.n - min(uint64(max(most, 0)), g.n, MaxDecisions)
+	changed := 0
+	for i := first; i < g.n; i++ {
+		if g.entries[i%MaxDecisions].change > position {
+			changed++
+		}
+	}
+	list = slices.Grow(list, changed) // requests wait for the lock: nothing is copied twice
+	for i := first; i < g.n; i++ {
+		if e := &g.entries[i%MaxDecisions]; e.change > position {
 			list = append(list, *e)
 		}
 	}

@@ -4,18 +4,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/warmpath/warmpath/extproc"
-	"github.com/warmpath/warmpath/internal/route"
-)
-
-// cacheState says what was expected of a request's prompt.
-type cacheState string
-
-// The states: at least half of the prompt was expected to be cached, less, and nothing
-// was known of it.
-const (
-	warm    cacheState = "warm"
-	cold    cacheState = "cold"
-	unknown cacheState = "unknown"
 )
 
 func (m *Metrics) registerInspections() {
@@ -29,9 +17,8 @@ func (m *Metrics) registerInspections() {
 		Buckets: firstTokenBuckets(),
 	}, []string{"cache"})
 	m.registry.MustRegister(first)
-	m.firstToken = make(map[cacheState]prometheus.Observer)
-	for _, s := range []cacheState{warm, cold, unknown} {
-		m.firstToken[s] = first.WithLabelValues(string(s))
+	for _, e := range extproc.CacheExpectations() {
+		m.firstToken = append(m.firstToken, first.WithLabelValues(e.String()))
 	}
 }
 
@@ -42,7 +29,7 @@ func (m *Metrics) countInspection(r *extproc.Record) {
 	i := r.Inspection
 	m.inspected[i.Result].Inc()
 	if !i.FirstToken.IsZero() {
-		m.firstToken[expected(&r.Decision, r.PromptChars)].Observe(i.FirstToken.Sub(r.Began).Seconds())
+		m.firstToken[r.CacheExpectation()].Observe(i.FirstToken.Sub(r.Began).Seconds())
 	}
 	known := false
 	switch i.Result {
@@ -50,16 +37,4 @@ func (m *Metrics) countInspection(r *extproc.Record) {
 		known = m.endpoints.cached(r.Served, i.PromptTokens, i.CachedTokens, i.Result == extproc.InspectionRead)
 	}
 	m.trials.inspected(r, known)
-}
-
-// expected says what was expected of a prompt of so many characters.
-func expected(d *route.Decision, chars int) cacheState {
-	switch {
-	case !d.WarmKnown():
-		return unknown
-	case d.Warm > 0 && 2*d.Warm >= chars:
-		return warm
-	default:
-		return cold
-	}
 }

@@ -25,8 +25,8 @@ type Metrics struct {
 	unanswered prometheus.Counter
 	retried    prometheus.Counter
 	requests   prometheus.Gauge
-	inspected  []prometheus.Counter // by result
-	firstToken map[cacheState]prometheus.Observer
+	inspected  []prometheus.Counter  // by result
+	firstToken []prometheus.Observer // by what was expected
 	trials     *trials
 
 	// Nacks counts the resources that an Envoy refused, by type.

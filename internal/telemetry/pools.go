@@ -39,9 +39,9 @@ type requested struct {
 func (c *requested) count(r *extproc.Record) {
 	d := &r.Decision
 	c.decisions[d.Strategy][d.Reason].Inc()
-	if d.WarmKnown() {
-		c.promptChars.Add(float64(r.PromptChars))
-		c.cachedChars.Add(float64(min(d.Warm, r.PromptChars)))
+	if cached, chars, known := r.Expected(); known {
+		c.promptChars.Add(float64(chars))
+		c.cachedChars.Add(float64(cached))
 	}
 }
 

@@ -167,7 +167,7 @@ func (s *site) decide(random *rand.Rand, at time.Time) (finish func()) {
 			r.Status = 503
 		}
 		s.store.Served(r)
-		s.store.Inspected(d.Chosen, len(levels)*64, d.Warm/4, 80*time.Millisecond, d.Warm > 0)
+		s.store.Inspected(d.Chosen, len(levels)*64, d.Warm/4, 80*time.Millisecond, r.CacheExpectation())
 		s.store.Ended(r)
 		slot.Release()
 		slots.Release()

@@ -97,10 +97,13 @@ type Endpoint struct {
 	Overflow float64  `json:"overflow"`
 	Expected *float64 `json:"expected,omitempty"`
 	Actual   *float64 `json:"actual,omitempty"`
-	// FirstTokenWarm and FirstTokenCold are the mean times to the first content, in
-	// seconds, of answers that were looked at.
-	FirstTokenWarm float64 `json:"firstTokenWarm,omitempty"`
-	FirstTokenCold float64 `json:"firstTokenCold,omitempty"`
+	// FirstTokenWarm, FirstTokenCold and FirstTokenUnknown are the mean times to the first
+	// content, in seconds, of answers that were looked at: where at least half of the
+	// prompt was expected to be cached, where less was, and where nothing is expected
+	// because the policy remembers nothing. 0 where there was no such answer.
+	FirstTokenWarm    float64 `json:"firstTokenWarm,omitempty"`
+	FirstTokenCold    float64 `json:"firstTokenCold,omitempty"`
+	FirstTokenUnknown float64 `json:"firstTokenUnknown,omitempty"`
 }
 
 // Hot is a beginning that many recent prompts have in common.

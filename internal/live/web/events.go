@@ -2,7 +2,10 @@ package web
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -10,9 +13,26 @@ import (
 	"github.com/warmpath/warmpath/internal/route"
 )
 
-// writeTimeout is how long a listener may take to read an event. Who reads slower is cut
-// off, and may come back.
-const writeTimeout = 5 * time.Second
+const (
+	// writeTimeout is how long an event may take to go out, behind what the kernel holds
+	// for those who read slowly. Who reads slower is cut off, and may come back.
+	writeTimeout = 5 * time.Second
+	// writeBuffer is how much the kernel may hold, in bytes; Linux takes twice as much,
+	// bookkeeping included. By itself it would take megabytes: minutes of events.
+	writeBuffer = 64 << 10
+)
+
+// ConnContext bounds what is sent on a connection and not read yet. It is to be that of
+// the http.Server, or streams to nobody take long to end.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	if secured, ok := c.(*tls.Conn); ok {
+		c = secured.NetConn()
+	}
+	if c, ok := c.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		_ = c.SetWriteBuffer(writeBuffer) // without, it works as it did
+	}
+	return ctx
+}
 
 // events serves /api/live/events, ?interval= apart: the whole state, then what is new.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
@@ -24,6 +44,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead { // asks what there is, and takes no place
+		return
+	}
 	select {
 	case s.listeners <- struct{}{}:
 		defer func() { <-s.listeners }()
@@ -32,7 +56,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open, which is as many as may be", MaxListeners))
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
 	s.stream(w, r, interval)
 }
 
@@ -45,9 +68,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, interval time.Du
 	var b bytes.Buffer
 	for whole := true; ; whole = false {
 		e, next := s.event(seen, whole)
-		if seen = next; seen.Decisions > streamedDecisions {
-			seen.Decisions = streamedDecisions
-		}
+		seen = next
 		if e.Generation != generation {
 			e.Config, _ = s.options.Config()
 			generation = e.Generation
@@ -56,7 +77,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, interval time.Du
 		b.WriteString("data: ")
 		b.Write(encode(e))
 		b.WriteString("\n\n")
-		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a writer without one is not slow either
+		_ = control.SetWriteDeadline(time.Now().Add(s.patience)) // a writer without one is not slow either
 		if _, err := w.Write(b.Bytes()); err != nil || control.Flush() != nil {
 			return
 		}

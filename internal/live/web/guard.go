@@ -4,11 +4,11 @@ import (
 	"embed"
 	"fmt"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
 	"path"
 	"strings"
+
+	"github.com/warmpath/warmpath/internal/origin"
 )
 
 //go:embed page
@@ -20,17 +20,17 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // page is for what a browser shows.
-func page(next http.Handler) http.Handler { return headers(named(next)) }
+func page(next http.Handler) http.Handler { return headers(origin.ByAddress(next)) }
 
 // api is for what the page's scripts and programs ask. A web page of another origin gets
 // nothing, not even a stream that it could not read.
 func api(next http.Handler) http.Handler {
-	return headers(named(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return headers(origin.ByAddress(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 			fail(w, http.StatusForbidden, "the request comes from a web page of another origin")
 			return
 		}
-		if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r) {
+		if from := r.Header.Get("Origin"); from != "" && !sameOrigin(from, r) {
 			fail(w, http.StatusForbidden, "the request comes from a web page of another origin")
 			return
 		}
@@ -59,27 +59,6 @@ func headers(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		next.ServeHTTP(w, r)
 	})
-}
-
-// named refuses what is sent to a name that somebody may have made to point here: without
-// TLS only addresses and localhost are not such names. On a Unix socket no browser asks.
-func named(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if (!ok || local.Network() != "unix") && r.TLS == nil && !isAddress(r.Host) {
-			fail(w, http.StatusMisdirectedRequest, fmt.Sprintf("the host %.80q is not an address: without TLS want localhost or an IP address", r.Host))
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func isAddress(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	_, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil || host == "localhost"
 }
 
 func servePageFile(w http.ResponseWriter, r *http.Request) {

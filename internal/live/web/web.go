@@ -25,9 +25,6 @@ const (
 	// the next for each endpoint: with 500 there are ten a second, with 10,000 one in two
 	// seconds.
 	endpointTime = 200 * time.Microsecond
-	// streamedDecisions is how many a stream tells of each time, so that a busy server's
-	// do not flood it.
-	streamedDecisions = 40
 )
 
 // Options are what a server shows.
@@ -49,6 +46,7 @@ type Server struct {
 	listeners chan struct{}
 	closed    chan struct{}
 	closing   sync.Once
+	patience  time.Duration // writeTimeout
 
 	mu sync.Mutex
 	// fleet is the last snapshot of the fleet, made at the time made, of so many
@@ -64,7 +62,7 @@ type sight struct{ pools, warnings json.RawMessage }
 // New returns a server that serves nothing until its handler is.
 func New(o Options) *Server {
 	return &Server{
-		options: o, closed: make(chan struct{}),
+		options: o, closed: make(chan struct{}), patience: writeTimeout,
 		explains: make(chan struct{}, maxExplains), listeners: make(chan struct{}, MaxListeners),
 	}
 }

@@ -178,6 +178,7 @@ func TestOtherOrigins(t *testing.T) {
 	}{
 		{"GET", "/", nil, 200},
 		{"GET", "/", []string{"Host: localhost:9004"}, 200},
+		{"GET", "/", []string{"Host: LOCALHOST.:9004"}, 200},
 		{"GET", "/", []string{"Host: [::1]:9004"}, 200},
 		{"GET", "/", []string{"Host: evil.example:9004"}, 421},
 		{"GET", "/page/main.js", []string{"Host: evil.example"}, 421},
@@ -200,6 +201,9 @@ func TestOtherOrigins(t *testing.T) {
 		{"GET", "/api/explain", nil, 405},
 		{"POST", "/api/live", nil, 405},
 		{"POST", "/", nil, 405},
+		{"POST", "/api/live/events", nil, 405},
+		{"HEAD", "/api/live", nil, 200},
+		{"HEAD", "/api/live/events", nil, 200},
 	} {
 		if answer, text := s.send(t, c.method, c.where, strings.NewReader("{}"), c.headers...); answer.StatusCode != c.code {
 			t.Errorf("%s %s with %q: %s, want %d: %.200s", c.method, c.where, c.headers, answer.Status, c.code, text)
@@ -306,6 +310,46 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// What a listener was told to be waiting is told to have ended, however many were decided
+// since: its table has the last 200.
+func TestEventsTellTheEnd(t *testing.T) {
+	s := newSite(t)
+	l := s.listen(t)
+	told := make(map[uint64]view.Decision)
+	take := func() {
+		for _, d := range l.next(t).Decisions {
+			told[d.ID] = d
+		}
+	}
+	take()
+	decide := func(n int) (list []*extproc.Record) {
+		for range n {
+			now := time.Now()
+			r := &extproc.Record{Scanned: now, Decided: now, RequestID: "r"}
+			s.store.Decided(r)
+			list = append(list, r)
+		}
+		return list
+	}
+	early := decide(60)
+	take()
+	take()
+	late := decide(90)
+	take()
+	for _, r := range append(early, late...) {
+		r.Status = 200
+		s.store.Served(r)
+		s.store.Ended(r)
+	}
+	take()
+	take()
+	for id, d := range told {
+		if d.RequestID == "r" && (d.Status != 200 || !d.Ended) {
+			t.Errorf("decision %d has ended, the listener has it as: status %d, ended %v", id, d.Status, d.Ended)
+		}
+	}
+}
+
 // So many listeners are served at once, no more, and the next one when one leaves.
 func TestListenersAreBounded(t *testing.T) {
 	s := newSite(t)
@@ -326,6 +370,17 @@ func TestListenersAreBounded(t *testing.T) {
 			break
 		}
 		l.close()
+	}
+}
+
+// Who asks with HEAD for a stream takes no place, even if there is none.
+func TestHeadOfEvents(t *testing.T) {
+	s := newSite(t)
+	for range MaxListeners {
+		s.listen(t).next(t)
+	}
+	if answer, _ := s.send(t, http.MethodHead, "/api/live/events", nil); answer.StatusCode != 200 || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Errorf("%s, %q", answer.Status, answer.Header.Get("Content-Type"))
 	}
 }
 
@@ -390,4 +445,22 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%s %s: %d %s", r.Method, r.URL, w.Code, w.Body)
 		}
 	}
+}
+
+// BenchmarkEvent is an event with as many changes as there can be, which a busy server
+// has each time.
+func BenchmarkEvent(b *testing.B) {
+	store := live.New(time.Now())
+	page := New(Options{Store: store, Config: func() (string, int) { return "", 1 }})
+	d := route.Decision{Strategy: route.PrefixAware, Reason: route.Home, Chosen: "10.0.0.1:80", Keyed: true}
+	for range live.MaxDecisions {
+		now := time.Now()
+		store.Decided(&extproc.Record{Scanned: now, Decided: now, RequestID: "0b8e4a86-5f0b-4a4e-9d5c-2f8a1f0f1c11", Model: "model", Decision: d})
+	}
+	size := 0
+	for b.Loop() {
+		e, _ := page.event(live.Since{Decisions: live.MaxDecisions}, false)
+		size = len(encode(e))
+	}
+	b.ReportMetric(float64(size), "B/event")
 }

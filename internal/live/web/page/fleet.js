@@ -11,6 +11,15 @@ function orderOf(address) {
   return order;
 }
 
+// The mean times where the cache was expected to be warm and cold; where nothing is
+// expected that time alone, or third.
+function firstTokens(m) {
+  if (!m.firstTokenWarm && !m.firstTokenCold) return secondsOrDash(m.firstTokenUnknown);
+  const times = [m.firstTokenWarm, m.firstTokenCold];
+  if (m.firstTokenUnknown) times.push(m.firstTokenUnknown);
+  return times.map(secondsOrDash).join(" / ");
+}
+
 const columns = [
   { name: "Endpoint", of: (m) => orderOf(m.address), text: true },
   { name: "State", of: (m) => m.state, text: true },
@@ -21,7 +30,7 @@ const columns = [
   { name: "Overflow", of: (m) => m.overflow, title: "of its requests came because others had no room" },
   { name: "Expected hits", of: (m) => m.expected ?? -1, title: "of the prompts' characters, by what was sent there before" },
   { name: "Actual hits", of: (m) => m.actual ?? -1, title: "of the prompts' tokens, as the engine says" },
-  { name: "First token", of: (m) => m.firstTokenWarm || m.firstTokenCold || 0, title: "mean time to it, where the cache was expected to be warm / cold" },
+  { name: "First token", of: (m) => m.firstTokenWarm || m.firstTokenCold || m.firstTokenUnknown || 0, title: "mean time to it, where the cache was expected to be warm / cold; where nothing is expected that time alone, or third" },
 ];
 
 // Rows that are sorted by what changes all the time change places once a second.
@@ -131,7 +140,7 @@ export class Fleet {
     setText(row.overflow, percent(m.overflow));
     setText(row.expected, percentOrDash(m.expected));
     setText(row.actual, percentOrDash(m.actual));
-    setText(row.first, `${secondsOrDash(m.firstTokenWarm)} / ${secondsOrDash(m.firstTokenCold)}`);
+    setText(row.first, firstTokens(m));
   }
 
   #place(nodes) {
