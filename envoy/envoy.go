@@ -66,6 +66,9 @@ func Bootstrap(a Addresses) ([]byte, error) {
 			continue
 		}
 		to, err := address(r.wanted, r.cluster != "")
+		if host, _, _ := net.SplitHostPort(r.wanted); err == nil && r.cluster == "" && net.ParseIP(host) == nil {
+			err = fmt.Errorf("%q: want an IP address: Envoy listens on nothing else", r.wanted)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s address: %w", r.what, err)
 		}
@@ -111,8 +114,9 @@ func socketAddress(s string) (string, error) {
 	if host == "" || strings.ContainsAny(host, "\"'{}, \t\n#") {
 		return "", fmt.Errorf("%q: host %q, want an IP address or a host name", s, host)
 	}
-	if strings.Contains(host, ":") {
-		host = `"` + host + `"` // a bare :: is not a YAML string
+	host = scalar(host)
+	if strings.Contains(host, ":") && host[0] != '"' {
+		host = strconv.Quote(host) // not a string to every reader of YAML
 	}
 	return fmt.Sprintf("{address: %s, port_value: %d}", host, n), nil
 }

@@ -41,6 +41,11 @@ type IstioOptions struct {
 	TenantHeader string // shipped: x-amzn-sagemaker-prefix-aware-id
 	// BodyLimit is request_body_buffer_limit of the route, in bytes, 0..4294967295.
 	BodyLimit int64 // shipped: BodyLimit
+	// RequestsPerConnection is after how many requests the gateway closes a connection to
+	// a model server; 0 is no limit. 1 is for engines that close connections without a word.
+	RequestsPerConnection uint32
+	// WithoutInspection sends warmpath no parts of responses, whatever it asks for.
+	WithoutInspection bool
 }
 
 // Istio returns istio.yaml with the given names in the place of the shipped ones,
@@ -56,8 +61,10 @@ func Istio(o IstioOptions) ([]byte, error) {
 		80, "llm.example.com",
 		"llm", "warmpath", 9002, "llama", 8000,
 		"x-amzn-sagemaker-prefix-aware-id", BodyLimit,
+		0, false,
 	}
-	from, to := shipped.places(), o.or(shipped).places()
+	o = o.or(shipped)
+	from, to := shipped.places(), o.places()
 	// All at once: what is wanted in one place may be what is shipped in another.
 	pairs := make([]string, 0, 2*len(from))
 	for i, place := range from {
@@ -128,7 +135,9 @@ func (o IstioOptions) places() []place {
 		{": " + labels(o.GatewayLabels) + "\n", 2},
 		{"  namespace: " + o.GatewayNamespace + "\n", 2},
 		{"gateways: [" + o.GatewayNamespace + "/", 1},
-		{"header_name: " + o.TenantHeader + "}", 1},
+		{"header_name: " + scalar(o.TenantHeader) + "}", 1},
+		{"connectionPool: {tcp: {connectTimeout: 1s}" + o.connections() + "}\n", 1},
+		{o.modes(), 1},
 		{fmt.Sprintf("request_body_buffer_limit: %d\n", o.BodyLimit), 1},
 		// The comments.
 		{"gateway (" + o.GatewayNamespace + ")", 1},
@@ -136,6 +145,23 @@ func (o IstioOptions) places() []place {
 		{"Service " + o.Models + "\n", 1},
 		{"{service: " + o.Models + ",", 1},
 	}
+}
+
+// connections limits those to the model servers.
+func (o IstioOptions) connections() string {
+	if o.RequestsPerConnection == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", http: {maxRequestsPerConnection: %d}", o.RequestsPerConnection)
+}
+
+// modes is the end of what warmpath may ask for.
+func (o IstioOptions) modes() string {
+	const asked = "          - {request_body_mode: BUFFERED, response_header_mode: SEND, response_trailer_mode: SEND}\n"
+	if o.WithoutInspection {
+		return asked
+	}
+	return asked + "          - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n"
 }
 
 // labels is a map of labels as a flow mapping, in order.
@@ -166,9 +192,12 @@ func (o IstioOptions) validate() error {
 		{"Service of warmpath", o.Warmpath, "1..63 of a-z, 0-9 and -", nameSyntax},
 		{"Service of the model servers", o.Models, "1..63 of a-z, 0-9 and -", nameSyntax},
 	} {
-		if name.value != "" && !name.syntax.MatchString(name.value) {
-			return fmt.Errorf("Istio configuration: %s %q, want %s", name.what, name.value, name.want)
+		if name.value != "" && (!name.syntax.MatchString(name.value) || name.what != "host" && scalar(name.value) != name.value) {
+			return fmt.Errorf("Istio configuration: %s %q, want %s, and nothing that YAML takes for a number or a truth value", name.what, name.value, name.want)
 		}
+	}
+	if o.Warmpath == o.Models && o.Models != "" {
+		return fmt.Errorf("Istio configuration: %q is the Service of warmpath and of the model servers: want two", o.Models)
 	}
 	for key, value := range o.GatewayLabels {
 		if !keySyntax.MatchString(key) || !valueSyntax.MatchString(value) {

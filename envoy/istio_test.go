@@ -211,11 +211,25 @@ func TestIstioRefuses(t *testing.T) {
 		`Service of the model servers "-"`:               {Models: "-"},
 		"port of the Service of the model servers 70000": {ModelsPort: 70000},
 		"limit of bodies -1":                             {BodyLimit: -1},
+		`namespace "true"`:                               {Namespace: "true"},
+		`Service of warmpath "123"`:                      {Warmpath: "123"},
+		`"llm" is the Service of warmpath and of`:        {Warmpath: "llm", Models: "llm"},
 		`header of the tenant "a}"`:                      {TenantHeader: "a}"},
 	} {
 		if _, err := envoy.Istio(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
 		}
+	}
+}
+
+func TestIstioFollowsTheConfiguration(t *testing.T) {
+	got := istio(t, envoy.IstioOptions{RequestsPerConnection: 1, WithoutInspection: true})
+	rule := at(t, documents(t, got)["DestinationRule llm/llama"], "spec", "trafficPolicy", "connectionPool")
+	if n := at(t, rule, "http", "maxRequestsPerConnection"); n != 1 {
+		t.Errorf("%v requests a connection", n)
+	}
+	if modes := at(t, patches(t, got)["HTTP_FILTER"], "typed_config", "allowed_override_modes").([]any); len(modes) != 1 || strings.Contains(got, "STREAMED, response_trailer") {
+		t.Errorf("modes %v", modes)
 	}
 }
 

@@ -52,6 +52,7 @@ func (o Options) ownCluster() (string, error) {
 	if !ok {
 		return "", fmt.Errorf("cluster.yaml: no name %s", PoolCluster)
 	}
+	name = scalar(name)
 	body = "# The model servers: the same, with the same addresses, as in warmpath's membership.\nname: " + name + "\n" + body
 	eds, err := cut(body, "eds_cluster_config:")
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Options are what an Envoy configuration depends on. The zero value is the shipped
@@ -130,6 +132,15 @@ var (
 	headerName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 )
 
+// scalar writes a text so that YAML reads just that, and not a number or a truth value.
+func scalar(text string) string {
+	var read any
+	if err := yaml.Unmarshal([]byte(text), &read); err == nil && read == text {
+		return text
+	}
+	return strconv.Quote(text)
+}
+
 // edits are the changes of single values.
 func (o Options) edits() (edits []edit, err error) {
 	if o.Pool != "" && o.Pool != PoolCluster {
@@ -137,7 +148,7 @@ func (o Options) edits() (edits []edit, err error) {
 			return nil, fmt.Errorf("cluster %.80q: want 1..60 letters, digits, '.', '-', '_'", o.Pool)
 		}
 		edits = append(edits,
-			edit{"cluster: " + PoolCluster + "\n", "cluster: " + o.Pool + "\n", 1},
+			edit{"cluster: " + PoolCluster + "\n", "cluster: " + scalar(o.Pool) + "\n", 1},
 			edit{"cluster, " + PoolCluster + ", comes", "cluster, " + o.Pool + ", comes", 1})
 	}
 	const tenant = "header_name: x-amzn-sagemaker-prefix-aware-id"
@@ -145,7 +156,7 @@ func (o Options) edits() (edits []edit, err error) {
 		if !headerName.MatchString(o.TenantHeader) {
 			return nil, fmt.Errorf("tenant header %.80q: want the name of a header", o.TenantHeader)
 		}
-		edits = append(edits, edit{tenant, "header_name: " + o.TenantHeader, 2})
+		edits = append(edits, edit{tenant, "header_name: " + scalar(o.TenantHeader), 2})
 	}
 	if o.BodyLimit != 0 {
 		if o.BodyLimit < 1 || o.BodyLimit > math.MaxUint32 {

@@ -26,7 +26,7 @@ const (
 
 // full takes about four minutes of two cores that have nothing else to do.
 func full() scale {
-	return scale{prefixes: 12, uses: 10, shortest: 2000, longest: 4000, burst: 12, burstTokens: 128, leastGain: 3}
+	return scale{prefixes: 7, uses: 10, shortest: 2000, longest: 4000, burst: 12, burstTokens: 128, leastGain: 3}
 }
 
 // brief takes about 40 s. With half the uses there is half as much to gain, and short

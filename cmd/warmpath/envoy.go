@@ -58,10 +58,17 @@ func printEnvoy(args []string, stdout, stderr io.Writer) error {
 	if flags.NArg() > 0 {
 		return usageError{fmt.Errorf("envoy: %.80q: want flags only", flags.Arg(0))}
 	}
+	var misplaced error
 	flags.Visit(func(f *flag.Flag) {
 		o.collectorIs = o.collectorIs || f.Name == "collector"
 		o.ratios = o.ratios || f.Name == "sampling"
+		if common := f.Name == "config" || f.Name == "for"; !common && forIstio(f.Name) != (o.what == "istio") {
+			misplaced = fmt.Errorf("envoy: --%s has no effect with --for %.40s", f.Name, o.what)
+		}
 	})
+	if misplaced != nil {
+		return usageError{misplaced}
+	}
 	text, err := o.text()
 	if err != nil {
 		return usageError{fmt.Errorf("envoy: %w", err)}
@@ -226,6 +233,9 @@ func (o *envoyOptions) trace(c config.Config, options *envoy.Options) error {
 		if options.Collector != "" && !c.Tracing.Insecure {
 			return fmt.Errorf("tracing.insecure is false, and the cluster of the collector that is printed speaks no TLS: name one that needs none with --collector, or none with --collector ''")
 		}
+	}
+	if o.ratios && (o.sampling <= 0 || options.Collector == "") {
+		return fmt.Errorf("--sampling %v: want more than 0 percent, and a collector; without one nothing is traced", o.sampling)
 	}
 	if !o.ratios && c.Tracing.SampleRatio > 0 {
 		options.Sampling = 100 * c.Tracing.SampleRatio

@@ -27,6 +27,15 @@ func (o *istioFlags) register(flags *flag.FlagSet) {
 	flags.IntVar(&o.ModelsPort, "models-port", 0, "for istio: its `port` (default membership.kubernetes.port if that is a number, else 8000)")
 }
 
+// forIstio reports whether a flag of envoy is for istio only.
+func forIstio(name string) bool {
+	switch name {
+	case "host", "gateway-namespace", "gateway-label", "gateway-port", "namespace", "service", "models", "models-port":
+		return true
+	}
+	return false
+}
+
 func (o *istioFlags) label(text string) error {
 	key, value, ok := strings.Cut(text, "=")
 	if !ok {
@@ -64,6 +73,10 @@ func (o istioFlags) text(c config.Config) ([]byte, error) {
 	if options.Models == "" {
 		return nil, fmt.Errorf("--for istio: there is no membership.kubernetes: say with --models which Service the model servers have")
 	}
+	if c.TLS.ExtProc.On() {
+		return nil, fmt.Errorf("--for istio: tls.extProc is set, and what is printed speaks no TLS to warmpath: let the mesh secure that, or print it without and write tls of the DestinationRule %s yourself", cmp.Or(options.Warmpath, "warmpath"))
+	}
 	options.TenantHeader, options.BodyLimit = c.Tenant.Header, c.Limits.RequestBodyBytes
+	options.RequestsPerConnection, options.WithoutInspection = c.Cluster.MaxRequestsPerConnection, c.Inspection.Share == 0
 	return envoy.Istio(options)
 }

@@ -165,7 +165,7 @@ func TestUploadsThatHoldTheBudget(t *testing.T) {
 // counted, and no endpoint has more than its share.
 func TestManyResponsesAtOnce(t *testing.T) {
 	const clients, streams = 15, 100
-	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: stack.Config{Strategy: "LEAST_OUTSTANDING_REQUESTS"}})
+	s := testenv.Start(t, stack.Options{Replica: fast, Replicas: 5, Config: stack.Config{Strategy: "LEAST_OUTSTANDING_REQUESTS", Extra: noHealth}})
 	ctx := t.Context()
 	body := chat("one of many", "q", true)
 	failed := make(chan error, clients*streams)
