@@ -163,7 +163,7 @@ bench-sagemaker: build ## Repeat SageMaker's published experiment in about ten m
 	  exec bin/sagemaker -envoy "$$envoy" -warmpath bin/warmpath -json bin/sagemaker.json $(ARGS)
 
 .PHONY: real-engine
-real-engine: build $(LLAMA_SERVER) ## Three llama-servers on two cores: round robin against warmpath, in about four minutes (ARGS=-short)
+real-engine: build $(LLAMA_SERVER) ## Three llama-servers on two cores: round robin against warmpath, in about two minutes (ARGS=-short)
 	@envoy=$$($(FIND_ENVOY)); go build $(BUILD) -o bin/realengine ./bench/realengine; \
 	  exec bin/realengine -envoy "$$envoy" -warmpath bin/warmpath -llama-server '$(LLAMA_SERVER)' -json bin/realengine.json $(ARGS)
 
