@@ -115,3 +115,8 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader, v
 	}
 	return nil
 }
+
+// statusOf is the status of an answer in our words: the server's are not for a terminal.
+func statusOf(answer *http.Response) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode)))
+}
