@@ -94,13 +94,14 @@ func engineOf(ctx context.Context, address string) (modelserver.Engine, error) {
 		return modelserver.Engine{}, err
 	}
 	r.Header.Set("User-Agent", probeAgent)
-	answer, err := http.DefaultClient.Do(r)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: stay}
+	answer, err := client.Do(r)
 	if err != nil {
 		return modelserver.Engine{}, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return modelserver.Engine{}, errors.New(answer.Status)
+		return modelserver.Engine{}, errors.New(statusOf(answer))
 	}
 	return modelserver.ParseMetrics(answer.Body)
 }
