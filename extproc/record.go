@@ -19,6 +19,9 @@ type Record struct {
 	// RequestID is Envoy's x-request-id, for people to search by. It may be
 	// forged or repeated, so nothing is counted by it.
 	RequestID string
+	// Probe is the id of a probe ([ProbeHeader]), empty for other requests. Clients may
+	// forge it, so it has no effect but that the decision can be asked for by it.
+	Probe string
 
 	// Began is when the request's headers arrived, Scanned when its body had
 	// arrived and the key was to be computed, Keyed when that was done, and Decided

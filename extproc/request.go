@@ -1,6 +1,7 @@
 package extproc
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ type requestHead struct {
 	traceParent     string
 	traceState      string
 	requestID       string
+	probe           string // a probe's id, empty for other requests
 }
 
 // Envoy answers 500 when a mutation takes a request above its limits, by default
@@ -65,6 +67,8 @@ func readHead(headers *corev3.HeaderMap, tenantHeader, componentHeader string) r
 			setOnce(&h.traceState, header)
 		case "x-request-id":
 			setOnce(&h.requestID, header)
+		case ProbeHeader:
+			h.probe = cmp.Or(h.probe, probeID(header))
 		case DestinationKey:
 			h.steered = true
 		case PoolHeader:

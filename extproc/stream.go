@@ -147,7 +147,7 @@ func (s *stream) listen(m *extprocv3.ProcessingRequest) {
 func (s *stream) requestHeaders(m *extprocv3.HttpHeaders) answer {
 	s.head = readHead(m.GetHeaders(), s.settings.TenantHeader, s.settings.ComponentHeader)
 	s.record.TraceParent, s.record.TraceState = s.head.traceParent, s.head.traceState
-	s.record.RequestID = printable(s.head.requestID, 64)
+	s.record.RequestID, s.record.Probe = printable(s.head.requestID, 64), s.head.probe
 	var pathModel string
 	s.record.API, pathModel = prefix.Classify(s.head.prefix.Path)
 	s.findPool(pathModel)

@@ -101,7 +101,7 @@ func ofEnvoy(ctx context.Context, c *client, path string) ([]byte, error) {
 		return nil, fmt.Errorf("read the answer of %s: %w", c.base, err)
 	}
 	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("ask %s: %s: is that Envoy's admin listener?", c.base, answer.Status)
+		return nil, fmt.Errorf("ask %s: %s: is that Envoy's admin listener?", c.base, statusOf(answer))
 	}
 	return data, nil
 }

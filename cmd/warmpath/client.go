@@ -16,6 +16,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/warmpath/warmpath/internal/listen"
 )
@@ -49,7 +50,7 @@ type client struct {
 // open returns a client. An error is one of the options.
 func (o clientOptions) open() (*client, error) {
 	transport := &http.Transport{ResponseHeaderTimeout: 10 * time.Second, ForceAttemptHTTP2: true}
-	c := &client{http: &http.Client{Transport: transport, Timeout: time.Minute}, base: strings.TrimSuffix(o.from, "/")}
+	c := &client{http: &http.Client{Transport: transport, Timeout: time.Minute, CheckRedirect: stay}, base: strings.TrimSuffix(o.from, "/")}
 	if path, ok := strings.CutPrefix(o.from, listen.UnixPrefix); ok {
 		c.base = "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -81,6 +82,9 @@ func (o clientOptions) open() (*client, error) {
 	return c, nil
 }
 
+// stay follows no redirect: it would take headers with credentials to somebody else.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // close lets the connections go.
 func (c *client) close() { c.http.CloseIdleConnections() }
 
@@ -108,10 +112,25 @@ func (c *client) ask(ctx context.Context, method, path string, body io.Reader, v
 		if decoder.Decode(&problem) != nil || problem.Detail == "" {
 			problem.Detail = "is that the admin listener of a warmpath of this version?"
 		}
-		return fmt.Errorf("ask %s: %s: %s", c.base, answer.Status, problem.Detail)
+		return fmt.Errorf("ask %s: %s: %s", c.base, statusOf(answer), onTerminal(problem.Detail))
 	}
 	if err := decoder.Decode(v); err != nil {
 		return fmt.Errorf("read the answer of %s: %w", c.base, err)
 	}
 	return nil
+}
+
+// statusOf is the status of an answer in our words: the server's are not for a terminal.
+func statusOf(answer *http.Response) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode)))
+}
+
+// onTerminal returns a server's words in a line that does nothing to a terminal.
+func onTerminal(words string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, words)
 }

@@ -5,10 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -170,15 +176,57 @@ func ids(t *testing.T, args ...string) (ids []string) {
 	return ids
 }
 
-// Probes show what is wrong with a gateway that runs: one that does not ask warmpath, one
-// that chooses by itself, servers without a cache, and none.
+// busy returns the address of a gateway before a gateway, which has that many other
+// requests before the answer to the first probe is there.
+func busy(t *testing.T, gateway string, others int) string {
+	t.Helper()
+	there, err := url.Parse(gateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy, once := httputil.NewSingleHostReverseProxy(there), sync.Once{}
+	proxy.ModifyResponse = func(answer *http.Response) error {
+		if answer.Request.Method == http.MethodPost {
+			once.Do(func() { visit(t, gateway+"/v1/models", others) })
+		}
+		return nil
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// visit gets a page so many times.
+func visit(t *testing.T, page string, times int) {
+	t.Helper()
+	client := &http.Client{Transport: new(http.Transport)}
+	defer client.CloseIdleConnections()
+	for range times {
+		answer, err := client.Get(page)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		_ = answer.Body.Close()
+	}
+}
+
+// Probes show what is wrong with a gateway that runs: servers without a cache, one that
+// does not ask warmpath, and none. They are found again behind an Envoy at the edge, which
+// replaces clients' x-request-id, among more requests than the live page keeps.
 func TestDoctorLive(t *testing.T) {
 	cold := fast
 	cold.Engine.BlockTokens = 1 << 14 // no prompt fills one, so nothing is cached
 	s := testenv.StartAsShipped(t, stack.Options{Replica: cold, Replicas: 3, Config: prefixAware(0), WithoutEnvoy: true})
 	listener, admin := freeAddress(t), freeAddress(t)
-	there, _ := envoyWith(t, s, printed(t, s, "--listener", listener, "--envoy-admin", admin), listener, admin)
-	if got := ids(t, "doctor", "--json", "--live", there.URL, "-config", configFile(s)); !slices.Equal(got, []string{"probe-cold", "probe-cold", "probe-cold"}) {
+	manager := "stat_prefix: llm\n"
+	edge := strings.Replace(printed(t, s, "--listener", listener, "--envoy-admin", admin), manager, manager+"          use_remote_address: true\n", 1)
+	if !strings.Contains(edge, "use_remote_address") {
+		t.Fatalf("no %q in what is printed", manager)
+	}
+	there, _ := envoyWith(t, s, edge, listener, admin)
+	if got := ids(t, "doctor", "--json", "--live", busy(t, there.URL, 300), "-config", configFile(s)); !slices.Equal(got, []string{"probe-cold", "probe-cold", "probe-cold"}) {
 		t.Errorf("without a cache: found %q", got)
 	}
 	if got := ids(t, "doctor", "--json", "--live", "http://"+s.Replicas.Addresses()[0], "-config", configFile(s)); !slices.Equal(got, []string{"probe-unseen"}) {

@@ -32,7 +32,7 @@ func (e examination) print(stdout io.Writer, asJSON bool) error {
 		}
 	} else {
 		for _, f := range e.Findings {
-			fmt.Fprintf(&b, "%s: %s: %s [%s]\n    why: %s\n    fix: %s\n", f.Where(), f.Severity, f.Found, f.ID, f.Why, f.Fix)
+			fmt.Fprintf(&b, "%s: %s: %s [%s]\n    why: %s\n    fix: %s\n", onTerminal(f.Where()), f.Severity, onTerminal(f.Found), f.ID, f.Why, f.Fix)
 		}
 		if e.Probes != nil {
 			fmt.Fprintln(&b, e.Probes)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/doctor"
 	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/modelserver"
@@ -107,7 +109,7 @@ func (p *probing) all(ctx context.Context) error {
 				p.report("probe-failed", "%s %s: %v", http.MethodPost, p.path, err)
 				return nil // so would the others
 			}
-			served, err := p.decided(ctx, answer.id)
+			served, err := p.decided(ctx, answer)
 			if err != nil || len(p.found) > 0 && p.counts.Decided == 0 {
 				return err // warmpath sees none of them
 			}
@@ -131,7 +133,9 @@ func (p *probing) report(id, format string, args ...any) {
 
 // probe is what the gateway answered.
 type probe struct {
-	id string
+	// requestID is for people to search by, in so far as gateways keep it; id is
+	// extproc.ProbeHeader's.
+	requestID, id string
 	// cached are the prompt's tokens that the engine says were in its cache, nil if it
 	// does not say.
 	cached *int
@@ -139,7 +143,7 @@ type probe struct {
 
 // send sends a prompt of its own.
 func (p *probing) send(ctx context.Context, prompt, again int) (probe, error) {
-	a := probe{id: fmt.Sprintf("doctor-%.12s-%d-%d", p.run, prompt, again)}
+	a := probe{requestID: fmt.Sprintf("doctor-%.12s-%d-%d", p.run, prompt, again), id: probeID()}
 	text := fmt.Sprintf("Probe %d of warmpath doctor, run %s. ", prompt, p.run)
 	text += strings.Repeat("Nothing is to be done here. ", probeText/28)
 	body, err := json.Marshal(map[string]any{
@@ -154,7 +158,8 @@ func (p *probing) send(ctx context.Context, prompt, again int) (probe, error) {
 		return a, err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-Request-Id", a.id)
+	r.Header.Set("X-Request-Id", a.requestID)
+	r.Header.Set(extproc.ProbeHeader, a.id)
 	answer, err := p.gateway.http.Do(r)
 	if err != nil {
 		var wrapped *url.Error
@@ -165,12 +170,22 @@ func (p *probing) send(ctx context.Context, prompt, again int) (probe, error) {
 	}
 	defer answer.Body.Close()
 	p.counts.closing = p.counts.closing || strings.Contains(strings.ToLower(answer.Header.Get("Server")), "llama.cpp")
+	if answer.StatusCode/100 != 2 {
+		return a, errors.New(statusOf(answer))
+	}
 	data, err := io.ReadAll(io.LimitReader(answer.Body, probeAnswer))
-	if err != nil || answer.StatusCode/100 != 2 {
-		return a, errors.Join(errors.New(answer.Status), err)
+	if err != nil {
+		return a, fmt.Errorf("%s: read the answer: %w", statusOf(answer), err)
 	}
 	a.cached = toldCached(data)
 	return a, nil
+}
+
+// probeID returns an id that nobody guesses.
+func probeID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return hex.EncodeToString(b[:])
 }
 
 func (p *probing) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {

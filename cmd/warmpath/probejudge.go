@@ -12,13 +12,13 @@ import (
 
 // decided asks warmpath about a probe, and returns who served it; "" if it was not
 // decided.
-func (p *probing) decided(ctx context.Context, id string) (served string, err error) {
-	d, err := p.decision(ctx, id)
+func (p *probing) decided(ctx context.Context, a probe) (served string, err error) {
+	d, err := p.decision(ctx, a.id)
 	switch {
 	case err != nil:
 		return "", err
 	case d == nil:
-		p.report("probe-unseen", "warmpath has no decision of the probe %s", id)
+		p.report("probe-unseen", "warmpath has no decision of the probe %s", a.requestID)
 		return "", nil
 	}
 	p.counts.Decided++
@@ -41,14 +41,14 @@ func (p *probing) decision(ctx context.Context, id string) (last *view.Decision,
 	defer tick.Stop()
 	for looked := 0; ; looked++ {
 		var s view.Snapshot
-		if err := p.warmpath.ask(ctx, http.MethodGet, "/api/live?seconds=0&decisions=200", nil, &s); err != nil {
+		if err := p.warmpath.ask(ctx, http.MethodGet, "/api/live?seconds=0&decisions=0&probe="+id, nil, &s); err != nil {
 			if ctx.Err() != nil {
 				return last, nil
 			}
 			return nil, err
 		}
 		for _, d := range s.Decisions {
-			if d.RequestID == id {
+			if d.Probe == id {
 				last = &d
 			}
 		}
@@ -94,13 +94,14 @@ func engineOf(ctx context.Context, address string) (modelserver.Engine, error) {
 		return modelserver.Engine{}, err
 	}
 	r.Header.Set("User-Agent", probeAgent)
-	answer, err := http.DefaultClient.Do(r)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: stay}
+	answer, err := client.Do(r)
 	if err != nil {
 		return modelserver.Engine{}, err
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		return modelserver.Engine{}, errors.New(answer.Status)
+		return modelserver.Engine{}, errors.New(statusOf(answer))
 	}
 	return modelserver.ParseMetrics(answer.Body)
 }

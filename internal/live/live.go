@@ -31,6 +31,7 @@ type Store struct {
 
 	mu        sync.Mutex
 	last      ring
+	probes    probes
 	seconds   [MaxSeconds]second
 	endpoints map[place]*endpoint
 	inspected map[string]*inspected
@@ -62,7 +63,7 @@ func (s *Store) Decided(r *extproc.Record) {
 	now := s.secondOf(r.Decided)
 	cached, chars := expected(r)
 	s.mu.Lock()
-	s.last.add(r, cached, chars)
+	s.probes.add(r, s.last.add(r, cached, chars))
 	if at := s.second(now); at != nil {
 		at.count(r, cached, chars)
 	}
@@ -82,6 +83,7 @@ func (s *Store) Served(r *extproc.Record) {
 		e.served(r)
 		s.last.touch(e)
 	}
+	s.probes.served(r)
 	if at := s.second(now); at != nil && r.Status >= 500 {
 		at.failed++ // with its request, so that it is no larger part than there was
 	}
@@ -99,6 +101,7 @@ func (s *Store) Ended(r *extproc.Record) {
 		s.last.touch(e)
 		s.last.forget(e)
 	}
+	s.probes.ended(r)
 	s.mu.Unlock()
 }
 

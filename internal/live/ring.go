@@ -45,7 +45,7 @@ func (w *word) set(s string) { w.n = uint8(copy(w.bytes[:], s)) }
 
 func (w *word) String() string { return string(w.bytes[:w.n]) }
 
-func (g *ring) add(r *extproc.Record, cached, chars int) {
+func (g *ring) add(r *extproc.Record, cached, chars int) *entry {
 	slot := int(g.n % MaxDecisions)
 	g.n++
 	g.owners[slot] = r
@@ -57,6 +57,7 @@ func (g *ring) add(r *extproc.Record, cached, chars int) {
 	e.model.set(r.Model)
 	e.server.n, e.status, e.attempts, e.missed, e.ended = 0, 0, 0, false, false
 	g.touch(e)
+	return e
 }
 
 // touch says that an entry is different.

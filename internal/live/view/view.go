@@ -165,8 +165,10 @@ type Decision struct {
 	ID        uint64    `json:"id"`
 	At        time.Time `json:"at"`
 	RequestID string    `json:"requestId,omitempty"`
-	Model     string    `json:"model,omitempty"`
-	Pool      string    `json:"pool"`
+	// Probe is the probe's id, where it was asked for by that.
+	Probe string `json:"probe,omitempty"`
+	Model string `json:"model,omitempty"`
+	Pool  string `json:"pool"`
 	// Arm is whose policy decided while the pool is split: main or split.
 	Arm      string   `json:"arm,omitempty"`
 	Strategy string   `json:"strategy"`

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/live"
 	"github.com/warmpath/warmpath/internal/live/view"
 )
@@ -135,7 +136,8 @@ func encode(v any) json.RawMessage {
 	return text
 }
 
-// snapshot serves /api/live: ?seconds= and ?decisions= say how much of the past is wanted.
+// snapshot serves /api/live: ?seconds= and ?decisions= say how much of the past is wanted;
+// with ?probe= the decisions are those of a probe.
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
 	seconds, err := number(r, "seconds", live.MaxSeconds)
 	if err != nil {
@@ -147,7 +149,15 @@ func (s *Server) snapshot(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	probe := r.URL.Query().Get("probe")
+	if probe != "" && !extproc.IsProbeID(probe) {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("probe=%.40q: want 32 hex digits", probe))
+		return
+	}
 	e, _ := s.event(live.Since{Decisions: decisions}, true)
+	if probe != "" {
+		e.Decisions = s.options.Store.Probe(probe)
+	}
 	e.Seconds = e.Seconds[max(len(e.Seconds)-seconds, 0):]
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(encode(e), '\n'))

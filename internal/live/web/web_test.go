@@ -464,3 +464,33 @@ func BenchmarkEvent(b *testing.B) {
 	}
 	b.ReportMetric(float64(size), "B/event")
 }
+
+// A probe's decision is asked for by its id.
+func TestProbe(t *testing.T) {
+	s := newSite(t)
+	id := strings.Repeat("0a", 16)
+	now := time.Now()
+	s.store.Decided(&extproc.Record{Scanned: now, Decided: now, Probe: id, RequestID: "probe", Decision: route.Decision{Chosen: "10.0.0.1:80"}})
+	for _, c := range []struct {
+		query, body string
+		code, found int
+	}{
+		{query: id, code: http.StatusOK, found: 1},
+		{query: strings.Repeat("0b", 16), code: http.StatusOK},
+		{query: "luck", code: http.StatusBadRequest, body: `probe=\"luck\": want 32 hex digits`},
+		{query: strings.ToUpper(id), code: http.StatusBadRequest, body: "want 32 hex digits"},
+	} {
+		answer, text := s.send(t, http.MethodGet, "/api/live?seconds=0&probe="+c.query, nil)
+		if answer.StatusCode != c.code || !strings.Contains(text, c.body) {
+			t.Errorf("%s: %s: %s", c.query, answer.Status, text)
+			continue
+		}
+		var v view.Snapshot
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		if len(v.Decisions) != c.found || c.found == 1 && (v.Decisions[0].Probe != id || v.Decisions[0].RequestID != "probe") {
+			t.Errorf("%s: found %+v", c.query, v.Decisions)
+		}
+	}
+}
