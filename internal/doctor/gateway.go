@@ -34,6 +34,9 @@ type Setup struct {
 	// Members are the addresses of the endpoints of the default pool, nil if they are
 	// not known.
 	Members []string
+	// ExtProc is where listen.extProc is reached, "host:port" or "unix:/path"; "" if it is
+	// not known.
+	ExtProc string
 	// ClosingEngine: the engines close connections without a word, as llama.cpp does.
 	ClosingEngine bool
 }
@@ -204,8 +207,11 @@ func (g *gateway) listener(l *listenerv3.Listener, at path) {
 // overCDS tells whether clusters may come that are not in the configuration.
 func (g *gateway) overCDS() bool { return g.bootstrap.GetDynamicResources().GetCdsConfig() != nil }
 
-// socket is "ip:port" of an address, "" if it is none.
+// socket is "ip:port" of an address, "unix:/path" of a pipe, "" if it is neither.
 func socket(a *corev3.Address) string {
+	if pipe := a.GetPipe().GetPath(); pipe != "" {
+		return "unix:" + pipe
+	}
 	s := a.GetSocketAddress()
 	if s == nil {
 		return ""

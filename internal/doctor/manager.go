@@ -20,8 +20,10 @@ type manager struct {
 	at       path
 	listener *listenerv3.Listener
 	filters  []httpFilter
-	// processor is warmpath's filter, nil without one.
+	// processor is warmpath's filter, nil without one; foreign are ext_proc filters that
+	// are not taken for it.
 	processor *processor
+	foreign   []*processor
 	routes    []*route
 	// routeConfig is that of the routes, nil if it is not known.
 	routeConfig   *routev3.RouteConfiguration
@@ -35,13 +37,6 @@ type httpFilter struct {
 	disabled   bool
 	message    proto.Message // nil if the type is not known here
 	configAt   path          // of the message
-}
-
-// processor is an ext_proc filter.
-type processor struct {
-	*extprocv3.ExternalProcessor
-	httpFilter
-	index int // in the chain
 }
 
 // route is a route to a cluster.
@@ -78,7 +73,7 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 		}
 		m.filters = append(m.filters, filter)
 	}
-	m.processor = g.processorOf(m)
+	m.processor, m.foreign = g.processorOf(m)
 	m.routeConfig, m.routeConfigAt = h.GetRouteConfig(), at.with("route_config")
 	if h.GetRds() != nil {
 		d := g.delivered[h.GetRds().GetRouteConfigName()]
@@ -93,31 +88,6 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 		}
 	}
 	return m
-}
-
-// processorOf finds warmpath's filter among those that may be others': by its name, else
-// by its cluster's, else the only one there is.
-func (g *gateway) processorOf(m *manager) *processor {
-	var all []*processor
-	for i, f := range m.filters {
-		if p, ok := f.message.(*extprocv3.ExternalProcessor); ok {
-			all = append(all, &processor{p, f, i})
-		}
-	}
-	for _, p := range all {
-		if strings.Contains(p.name, "warmpath") {
-			return p
-		}
-	}
-	for _, p := range all {
-		if strings.Contains(p.GetGrpcService().GetEnvoyGrpc().GetClusterName(), "warmpath") {
-			return p
-		}
-	}
-	if len(all) == 1 {
-		return all[0]
-	}
-	return nil
 }
 
 func (m *manager) route(r *routev3.Route, at path, host *routev3.VirtualHost, hostAt path) *route {

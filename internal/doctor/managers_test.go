@@ -66,6 +66,40 @@ func TestOtherRoutes(t *testing.T) {
 	}
 }
 
+// A filter that asks somebody else is not warmpath's: nothing is said of how it should be,
+// and that warmpath's is missing is. It is warmpath's if it may choose endpoints, or if it
+// asks where warmpath listens.
+func TestForeignProcessor(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := strings.NewReplacer("name: warmpath.ext_proc", "name: guardrail", "warmpath_ext_proc", "pii_guard", "failure_mode_allow: true", "failure_mode_allow: false")
+	for _, tt := range []struct {
+		name, namespaces, extProc string
+		want                      []string
+	}{
+		{"a guardrail", "[guard]", "", []string{"no-ext-proc"}},
+		{"elsewhere", "[guard]", "127.0.0.1:9999", []string{"no-ext-proc"}},
+		{"where warmpath listens", "[guard]", "127.0.0.1:9002", []string{"fails-closed", "no-metadata"}},
+		{"it chooses", "[envoy.lb]", "", []string{"fails-closed"}},
+	} {
+		config := strings.ReplaceAll(guard.Replace(string(shipped)), "receiving_namespaces: {untyped: [envoy.lb, warmpath]}", "receiving_namespaces: {untyped: "+tt.namespaces+"}")
+		s := setup()
+		s.ExtProc = tt.extProc
+		var ids []string
+		for _, f := range examine(t, "envoy.yaml", []byte(config), s) {
+			ids = append(ids, f.ID)
+			if f.ID == "no-ext-proc" && !strings.Contains(f.Found, `"guardrail" asks the cluster "pii_guard"`) {
+				t.Errorf("%s: %s does not name the filter", tt.name, f.Found)
+			}
+		}
+		if !slices.Equal(ids, tt.want) {
+			t.Errorf("%s: found %q, want %q", tt.name, ids, tt.want)
+		}
+	}
+}
+
 // What Envoy counts tells how it fares.
 func TestState(t *testing.T) {
 	shipped, err := envoy.Render(envoy.Options{})

@@ -72,11 +72,23 @@ func noExtProc(g *gateway, report report) {
 		}
 	}
 	for _, m := range without {
-		report(m.at.with("http_filters"), "the connection manager %q has no ext_proc filter", m.GetStatPrefix())
+		report(m.at.with("http_filters"), "the connection manager %s has no ext_proc filter%s", quoted(m.GetStatPrefix()), m.notTaken())
 	}
 	if len(g.managers) == 0 {
 		report(path{}, "no HTTP connection manager in it")
 	}
+}
+
+// notTaken tells of the ext_proc filters that are there, and are not warmpath's.
+func (m *manager) notTaken() string {
+	if len(m.foreign) == 0 {
+		return ""
+	}
+	var names []string
+	for _, p := range m.foreign[:min(3, len(m.foreign))] {
+		names = append(names, quoted(p.name)+" asks the cluster "+quoted(p.cluster()))
+	}
+	return " of warmpath's: " + strings.Join(names, ", ")
 }
 
 func filterOff(g *gateway, report report) {

@@ -201,5 +201,5 @@ func ends(d time.Duration) bool { return d > 0 && d < shortest }
 
 // loopback tells whether an address is reached from its machine only.
 func loopback(address string) bool {
-	return address == "" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "[::1]") || strings.HasPrefix(address, "localhost:")
+	return address == "" || strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "[::1]") || strings.HasPrefix(address, "localhost:")
 }
