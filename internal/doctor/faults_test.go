@@ -58,6 +58,18 @@ func perRoute(settings string) string {
 
 const route = "              - name: pool\n"
 
+const policies = "    load_balancing_policy:\n      policies:\n"
+
+// weighted has half of the pool's requests go elsewhere.
+func weighted(other string) string {
+	return "                  weighted_clusters: {clusters: [{name: warmpath_pool, weight: 50}, " + other + "]}\n"
+}
+
+// ownOfFilter are settings of warmpath's filter in a line.
+func ownOfFilter(settings string) string {
+	return `typed_per_filter_config: {warmpath.ext_proc: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute, ` + settings + "}}"
+}
+
 func known(s *doctor.Setup) { s.Known = true }
 
 var faults = []fault{
@@ -65,6 +77,7 @@ var faults = []fault{
 	{id: "filter-off", from: route, to: perRoute("disabled: true")},
 	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
 	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
+	{id: "filter-off", base: own, from: poolRoute, to: weighted("{name: warmpath_pool, weight: 50, " + ownOfFilter("disabled: true") + "}")},
 	{id: "filter-elsewhere", base: own, from: route, to: "              - {name: models, match: {path: /v1/models}, route: {cluster: warmpath_ext_proc, timeout: 5s}}\n" + route},
 	{id: "filter-name", from: "- name: warmpath.ext_proc", to: "- name: envoy.filters.http.ext_proc"},
 	{id: "processor-before", from: filterStart, to: another + filterStart},
@@ -88,10 +101,12 @@ var faults = []fault{
 	{id: "fails-closed", from: "failure_mode_allow: true", to: "failure_mode_allow: false"},
 	{id: "fails-closed", from: "              failure_mode_allow: true\n", to: ""},
 	{id: "fails-closed", from: route, to: perRoute("overrides: {failure_mode_allow: false}")},
+	{id: "fails-closed", base: own, from: poolRoute, to: weighted("{name: warmpath_pool, weight: 50, " + ownOfFilter("overrides: {failure_mode_allow: false}") + "}")},
 	{id: "observes-only", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              observability_mode: true"},
 	{id: "message-timeout", from: "message_timeout: 0.25s", to: "message_timeout: 10s"},
 	{id: "message-timeout", from: "              message_timeout: 0.25s\n", to: ""},
 	{id: "no-metadata", from: "untyped: [envoy.lb, warmpath]", to: "untyped: [warmpath]"},
+	{id: "no-metadata", from: route, to: perRoute("overrides: {metadata_options: {receiving_namespaces: {untyped: [warmpath]}}}")},
 	{id: "no-retries", from: "              mutation_rules: {allow_envoy: true} # x-envoy-retry-on and x-envoy-max-retries\n", to: ""},
 	{id: "no-retries", from: "{allow_envoy: true}", to: "{allow_envoy: true, disallow_all: true}"},
 	{id: "headers-withheld", from: "failure_mode_allow: true", to: `failure_mode_allow: true
@@ -114,6 +129,7 @@ var faults = []fault{
 
 	{id: "client-steers", base: byHeader, from: "              - {remove: x-gateway-destination-endpoint}\n", to: ""},
 	{id: "client-pool", from: "              - {remove: x-warmpath-pool}\n", to: ""},
+	{id: "client-pool", base: own, from: poolRoute, to: weighted("{cluster_header: x-where, weight: 50}")},
 	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n              - {remove: x-envoy-retry-grpc-on}\n", to: ""},
 	{id: "steering-removed", base: byHeader, from: route, to: route + "                request_headers_to_remove: [X-Gateway-Destination-Endpoint]\n"},
 	{id: "choice-leaks", from: "                request_headers_to_remove: [x-gateway-destination-endpoint]\n", to: ""},
@@ -137,6 +153,7 @@ var faults = []fault{
 	{id: "clusters-validated", from: "            validate_clusters: false\n", to: ""},
 
 	{id: "no-override-host", base: own, from: "load_balancing_policy:\n", to: "#\n", setup: known},
+	{id: "no-override-host", base: own, from: policies, to: policies + "      - typed_extension_config: {name: first, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin}}\n", setup: known},
 	{id: "other-source", base: own, from: "metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n            selected", to: "metadata: {key: envoy.other, path: [{key: x-gateway-destination-endpoint}]}\n            selected"},
 	{id: "no-fallback", base: own, from: "fallback_policy:", to: "# fallback_policy:"},
 	{id: "any-address", base: own, from: "    type: STATIC\n", to: "    type: ORIGINAL_DST\n    original_dst_lb_config: {use_http_header: true}\n"},
@@ -152,6 +169,7 @@ var faults = []fault{
 	{id: "address-twice", base: own, from: "address: \"10.0.0.2\"", to: "address: \"10.0.0.1\""},
 
 	{id: "ext-proc-unknown", from: "{cluster_name: warmpath_ext_proc}", to: "{cluster_name: warmpath_extproc}"},
+	{id: "ext-proc-unknown", base: own, from: route, to: perRoute("overrides: {grpc_service: {envoy_grpc: {cluster_name: nowhere}}}")},
 	{id: "ext-proc-http1", base: own, from: keepalive, to: "http_protocol_options: {}"},
 	{id: "ext-proc-breakers", base: own, from: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}]", to: "thresholds: []"},
 	{id: "ext-proc-health", from: "grpc_health_check: {}", to: "tcp_health_check: {}"},
@@ -196,6 +214,9 @@ func (f fault) config(t *testing.T) []byte {
 		_, rest, _ := strings.Cut(after, "hash_balance_factor: 125}\n")
 		text = before + "\n" + rest
 	case "no-override-host":
+		if f.from == policies {
+			break
+		}
 		before, after, _ := strings.Cut(text, "    #\n")
 		_, rest, ok := strings.Cut(after, "hash_balance_factor: 125}\n")
 		if !ok {

@@ -7,11 +7,9 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matchingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
-	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 )
 
 // manager is an HTTP connection manager.
@@ -39,25 +37,6 @@ type httpFilter struct {
 	configAt   path          // of the message
 }
 
-// route is a route to a cluster.
-type route struct {
-	*routev3.Route
-	at     path
-	action *routev3.RouteAction
-	host   *routev3.VirtualHost
-	hostAt path
-	m      *manager
-	// clusters are those that it may go to; byHeader: a header names it.
-	clusters []string
-	byHeader string
-	// off: warmpath's filter is disabled, and offAt is where. override is what the route
-	// has of its own, nil for nothing.
-	off        bool
-	offAt      path
-	override   *extprocv3.ExtProcOverrides
-	overrideAt path
-}
-
 func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener, at path) *manager {
 	m := &manager{HttpConnectionManager: h, at: at, listener: l}
 	for i, f := range h.GetHttpFilters() {
@@ -83,67 +62,11 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 		hostAt := m.routeConfigAt.item("virtual_hosts", i)
 		for j, r := range host.GetRoutes() {
 			if r.GetRoute() != nil {
-				m.routes = append(m.routes, m.route(r, hostAt.item("routes", j), host, hostAt))
+				m.routes = append(m.routes, m.routesOf(r, hostAt.item("routes", j), host, hostAt)...)
 			}
 		}
 	}
 	return m
-}
-
-func (m *manager) route(r *routev3.Route, at path, host *routev3.VirtualHost, hostAt path) *route {
-	result := &route{Route: r, at: at, action: r.GetRoute(), host: host, hostAt: hostAt, m: m, byHeader: r.GetRoute().GetClusterHeader()}
-	if c := r.GetRoute().GetCluster(); c != "" {
-		result.clusters = []string{c}
-	}
-	for _, w := range r.GetRoute().GetWeightedClusters().GetClusters() {
-		if w.GetName() != "" {
-			result.clusters = append(result.clusters, w.GetName())
-		}
-	}
-	if m.processor != nil {
-		result.overrides()
-	}
-	return result
-}
-
-// overrides finds what the route has of its own for warmpath's filter: the nearest of the
-// three levels counts.
-func (r *route) overrides() {
-	decided := false
-	name := r.m.processor.name
-	for _, level := range []struct {
-		at  path
-		any *anypb.Any
-	}{
-		{r.at, r.GetTypedPerFilterConfig()[name]},
-		{r.hostAt, r.host.GetTypedPerFilterConfig()[name]},
-		{r.m.routeConfigAt, r.m.routeConfig.GetTypedPerFilterConfig()[name]},
-	} {
-		at, m := level.at.with("typed_per_filter_config", name), message(level.any)
-		if wrapped, ok := m.(*routev3.FilterConfig); ok && !decided {
-			if wrapped.GetDisabled() {
-				r.off, r.offAt, decided = true, at.with("disabled"), true
-				continue
-			}
-			m, at = message(wrapped.GetConfig()), at.with("config")
-		}
-		own, ok := m.(*extprocv3.ExtProcPerRoute)
-		if !ok || decided {
-			continue
-		}
-		decided = true
-		if own.GetDisabled() {
-			r.off, r.offAt = true, at.with("disabled")
-		} else {
-			r.override, r.overrideAt = own.GetOverrides(), at.with("overrides")
-		}
-	}
-	switch mode := r.mode(); {
-	case r.m.processor.disabled && !decided:
-		r.off, r.offAt = true, r.m.processor.at.with("disabled")
-	case !r.off && mode.silent():
-		r.off, r.offAt = true, mode.at
-	}
 }
 
 // keptEarly tells which of the headers of clients are not removed before any filter

@@ -16,8 +16,10 @@ type mode struct {
 // mode is the route's.
 func (r *route) mode() mode {
 	p := r.m.processor
-	if own := r.override.GetProcessingMode(); own != nil {
-		return mode{own, r.overrideAt.with("processing_mode"), p}
+	for _, l := range r.own {
+		if m := l.GetProcessingMode(); m != nil {
+			return mode{m, l.at.with("processing_mode"), p}
+		}
 	}
 	return mode{p.GetProcessingMode(), p.configAt.with("processing_mode"), p}
 }

@@ -12,9 +12,12 @@ import (
 
 // What warmpath sends, as extproc has it, and what it is called in the shipped files.
 const (
-	destination  = "x-gateway-destination-endpoint"
-	namespace    = "envoy.lb"
-	usualName    = "envoy.filters.http.ext_proc"
+	destination = "x-gateway-destination-endpoint"
+	namespace   = "envoy.lb"
+	usualName   = "envoy.filters.http.ext_proc"
+	// policyPackage begins the types of the policies that Envoy itself has.
+	policyPackage = "envoy.extensions.load_balancing_policies."
+
 	minute       = time.Minute
 	shortest     = 10 * minute // of what may end a stream
 	defaultRoute = 15 * time.Second
@@ -109,19 +112,24 @@ func (g *gateway) pools() (pools []*cluster) {
 // extProcs are the clusters in which warmpath is asked, where they are in the
 // configuration.
 func (g *gateway) extProcs() (clusters []*cluster) {
-	for _, m := range g.processors() {
-		if c := g.cluster(m.processor.GetGrpcService().GetEnvoyGrpc().GetClusterName()); c != nil && !slices.Contains(clusters, c) {
+	for _, config := range g.processorConfigs() {
+		if c := g.cluster(config.cluster()); c != nil && !slices.Contains(clusters, c) {
 			clusters = append(clusters, c)
 		}
 	}
 	return clusters
 }
 
-// overrideHost is the policy that reads warmpath's choice, nil without one.
+// overrideHost is the policy that reads warmpath's choice, nil without one. Of several
+// Envoy takes the first that it knows.
 func (c *cluster) overrideHost() (*overridev3.OverrideHost, path) {
 	for i, p := range c.GetLoadBalancingPolicy().GetPolicies() {
-		if m, ok := message(p.GetTypedExtensionConfig().GetTypedConfig()).(*overridev3.OverrideHost); ok {
+		config := p.GetTypedExtensionConfig().GetTypedConfig()
+		if m, ok := message(config).(*overridev3.OverrideHost); ok {
 			return m, c.at.with("load_balancing_policy").item("policies", i).with("typed_extension_config", "typed_config")
+		}
+		if strings.Contains(config.GetTypeUrl(), "/"+policyPackage) {
+			return nil, nil
 		}
 	}
 	return nil, nil
@@ -177,6 +185,7 @@ func (r *route) removes(header string) (bool, path) {
 		list []string
 		at   path
 	}{
+		{r.weighted.GetRequestHeadersToRemove(), r.weightedAt},
 		{r.GetRequestHeadersToRemove(), r.at},
 		{r.host.GetRequestHeadersToRemove(), r.hostAt},
 		{r.m.routeConfig.GetRequestHeadersToRemove(), r.m.routeConfigAt},
