@@ -23,7 +23,7 @@ type report func(at path, format string, args ...any)
 // Examine returns what is wrong with a configuration, in its order. The error says why
 // it is no configuration of Envoy's.
 func Examine(d *Document, s Setup) ([]Finding, error) {
-	g := &gateway{setup: s, doc: d, delivered: map[string]delivered{}, assigned: map[string]*endpointv3.ClusterLoadAssignment{}}
+	g := &gateway{setup: s, doc: d, delivered: map[string]delivered{}, extensions: map[string]extension{}, assigned: map[string]*endpointv3.ClusterLoadAssignment{}}
 	read := g.readBootstrap
 	if _, is := d.find(path{"configs"}); is {
 		read = g.readDump
@@ -74,7 +74,7 @@ func Named(id string) Rule {
 // Rules are all rules, in the order of docs/DOCTOR.md.
 func Rules() []Rule {
 	var rules []Rule
-	for _, group := range [][]Rule{filterRules(), settingRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), stateRules(), liveRules()} {
+	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), stateRules(), liveRules()} {
 		rules = append(rules, group...)
 	}
 	return rules

@@ -269,8 +269,8 @@ func TestFaults(t *testing.T) {
 
 // Every rule that looks at a configuration has a fault by which it is known to work.
 func TestEveryRuleHasAFault(t *testing.T) {
-	// TestBeforeAndAfter in examples, TestSmuggling, TestState
-	seeded := map[string]bool{"no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
+	// TestBeforeAndAfter in examples, TestSmuggling, TestState, TestNotSeen
+	seeded := map[string]bool{"not-seen": true, "no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
 	for _, f := range faults {
 		seeded[f.id] = true
 	}

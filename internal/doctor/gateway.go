@@ -52,6 +52,8 @@ type gateway struct {
 	clusters  []*cluster
 	// delivered are route configurations that came over RDS, by name.
 	delivered map[string]delivered
+	// extensions are configurations of filters that came over ECDS, by name.
+	extensions map[string]extension
 	// assigned are endpoints that came over EDS, by the service's name.
 	assigned map[string]*endpointv3.ClusterLoadAssignment
 	// complaints are what could not be understood.
@@ -61,6 +63,11 @@ type gateway struct {
 type delivered struct {
 	at     path
 	config *routev3.RouteConfiguration
+}
+
+type extension struct {
+	at     path
+	config *anypb.Any
 }
 
 type complaint struct {
@@ -121,6 +128,12 @@ func (g *gateway) readDump() error {
 			for j, r := range m.GetDynamicRouteConfigs() {
 				if config, ok := message(r.GetRouteConfig()).(*routev3.RouteConfiguration); ok {
 					g.delivered[config.GetName()] = delivered{at.item("dynamic_route_configs", j).with("route_config"), config}
+				}
+			}
+		case *adminv3.EcdsConfigDump:
+			for j, f := range m.GetEcdsFilters() {
+				if config, ok := message(f.GetEcdsFilter()).(*corev3.TypedExtensionConfig); ok {
+					g.extensions[config.GetName()] = extension{at.item("ecds_filters", j).with("ecds_filter", "typed_config"), config.GetTypedConfig()}
 				}
 			}
 		case *adminv3.EndpointsConfigDump:
@@ -206,6 +219,11 @@ func (g *gateway) listener(l *listenerv3.Listener, at path) {
 
 // overCDS tells whether clusters may come that are not in the configuration.
 func (g *gateway) overCDS() bool { return g.bootstrap.GetDynamicResources().GetCdsConfig() != nil }
+
+// overLDS tells whether there are listeners that are not in the configuration.
+func (g *gateway) overLDS() bool {
+	return !g.dump && g.bootstrap.GetDynamicResources().GetLdsConfig() != nil
+}
 
 // socket is "ip:port" of an address, "unix:/path" of a pipe, "" if it is neither.
 func socket(a *corev3.Address) string {

@@ -33,6 +33,7 @@ type httpFilter struct {
 	name, kind string // kind: the last part of its type
 	at         path
 	disabled   bool
+	unseen     bool          // its configuration comes from elsewhere
 	message    proto.Message // nil if the type is not known here
 	configAt   path          // of the message
 }
@@ -46,9 +47,12 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 			name: f.GetName(), kind: url[strings.LastIndexByte(url, '/')+1:], at: at,
 			disabled: f.GetDisabled(), message: message(f.GetTypedConfig()), configAt: at.with("typed_config"),
 		}
+		if f.GetConfigDiscovery() != nil {
+			g.discover(&filter)
+		}
 		if matched, ok := filter.message.(*matchingv3.ExtensionWithMatcher); ok {
 			filter.message = message(matched.GetExtensionConfig().GetTypedConfig())
-			filter.configAt = at.with("typed_config", "extension_config", "typed_config")
+			filter.configAt = filter.configAt.with("extension_config", "typed_config")
 		}
 		m.filters = append(m.filters, filter)
 	}
@@ -67,6 +71,16 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 		}
 	}
 	return m
+}
+
+// discover takes the configuration of a filter that came over ECDS, where it is known.
+func (g *gateway) discover(f *httpFilter) {
+	there, ok := g.extensions[f.name]
+	if f.unseen = !ok; f.unseen {
+		return
+	}
+	url := there.config.GetTypeUrl()
+	f.kind, f.message, f.configAt = url[strings.LastIndexByte(url, '/')+1:], message(there.config), there.at
 }
 
 // keptEarly tells which of the headers of clients are not removed before any filter

@@ -100,6 +100,45 @@ func TestForeignProcessor(t *testing.T) {
 	}
 }
 
+// What is not in the configuration is told of, and not taken for absent.
+func TestNotSeen(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		source = "{path_config_source: {path: /etc/envoy/it.yaml}, resource_api_version: V3}"
+		routes = "          route_config:\n"
+		from   = "filter_chains[0].filters[0].typed_config."
+	)
+	for _, tt := range []struct {
+		name, begin, end, to string
+		want                 string
+	}{
+		{"RDS", routes, "          http_filters:", "          rds: {route_config_name: llm, config_source: " + source + "}\n", "listeners[0]." + from + "rds"},
+		{
+			"scopes", routes, "          http_filters:", "          scoped_routes: {name: a, scope_key_builder: {fragments: [{header_value_extractor: {name: x, index: 0}}]}, rds_config_source: " + source +
+				", scoped_rds: {scoped_rds_config_source: " + source + "}}\n", "listeners[0]." + from + "scoped_routes",
+		},
+		{"ECDS", filterStart, router, filterStart + "            config_discovery: {config_source: " + source + ", type_urls: [type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor]}\n", "listeners[0]." + from + "http_filters[0].config_discovery"},
+		{"LDS", "static_resources:\n", "  clusters:\n", "dynamic_resources: {lds_config: " + source + "}\nstatic_resources:\n", "dynamic_resources.lds_config"},
+		{
+			"a matcher", "              routes:\n", "          http_filters:", "              matcher: {matcher_tree: {input: {name: path, typed_config: {\"@type\": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput, header_name: \":path\"}}, prefix_match_map: {map: {}}}}\n",
+			"listeners[0]." + from + "route_config.virtual_hosts[0].matcher",
+		},
+	} {
+		before, rest, found := strings.Cut(string(shipped), tt.begin)
+		i := strings.Index(rest, tt.end)
+		if !found || i < 0 {
+			t.Fatalf("%s: %q and %q are not there", tt.name, tt.begin, tt.end)
+		}
+		findings := examine(t, "envoy.yaml", []byte(before+tt.to+rest[i:]), setup())
+		if len(findings) != 1 || findings[0].ID != "not-seen" || strings.TrimPrefix(findings[0].Path, "static_resources.") != tt.want {
+			t.Errorf("%s: found %+v, want not-seen at %s", tt.name, findings, tt.want)
+		}
+	}
+}
+
 // What Envoy counts tells how it fares.
 func TestState(t *testing.T) {
 	shipped, err := envoy.Render(envoy.Options{})

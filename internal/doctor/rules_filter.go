@@ -72,9 +72,12 @@ func noExtProc(g *gateway, report report) {
 		}
 	}
 	for _, m := range without {
+		if len(m.discovered()) > 0 || g.overLDS() && len(g.processors()) == 0 {
+			continue // it may be in what was not seen
+		}
 		report(m.at.with("http_filters"), "the connection manager %s has no ext_proc filter%s", quoted(m.GetStatPrefix()), m.notTaken())
 	}
-	if len(g.managers) == 0 {
+	if len(g.managers) == 0 && !g.overLDS() {
 		report(path{}, "no HTTP connection manager in it")
 	}
 }
