@@ -58,6 +58,8 @@ func perRoute(settings string) string {
 
 const route = "              - name: pool\n"
 
+const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
 const policies = "    load_balancing_policy:\n      policies:\n"
 
 // weighted has half of the pool's requests go elsewhere.
@@ -139,9 +141,16 @@ var faults = []fault{
 	{id: "route-timeout", from: poolRoute, to: poolRoute + "                  max_stream_duration: {max_stream_duration: 30s}\n"},
 	{id: "route-timeout", from: "num_retries: 2", to: "num_retries: 2\n                    per_try_timeout: 30s"},
 	{id: "route-timeout", from: "          codec_type: AUTO", to: "          common_http_protocol_options: {max_stream_duration: 120s}\n          codec_type: AUTO"},
+	{
+		id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    typed_extension_protocol_options: {" + httpOptions + ": {\"@type\": type.googleapis.com/" + httpOptions +
+			", common_http_protocol_options: {max_stream_duration: 30s}, explicit_http_config: {http_protocol_options: {}}}}\n",
+	},
+	{id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    common_http_protocol_options: {max_stream_duration: 30s}\n"},
 	{id: "idle-timeout", from: "          stream_idle_timeout: 3600s\n", to: ""},
 	{id: "idle-timeout", from: poolRoute, to: poolRoute + "                  idle_timeout: 30s\n"},
+	{id: "idle-timeout", base: own, from: "num_retries: 2", to: "num_retries: 2\n                    per_try_idle_timeout: 10s"},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: ""},
+	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: "                per_request_buffer_limit_bytes: 32768\n"},
 	{id: "body-limit", setup: func(s *doctor.Setup) { s.BodyLimit = 8 << 20 }},
 	{id: "body-limit-unused", setup: func(s *doctor.Setup) { s.Known, s.BodyLimit = true, 1<<20 }},
 	{id: "retry-static", from: poolRoute, to: poolRoute, base: own}, // changed below
@@ -160,6 +169,10 @@ var faults = []fault{
 	{id: "one-address", base: own, from: "    type: STATIC\n", to: "    type: LOGICAL_DNS\n"},
 	{id: "locality", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {healthy_panic_threshold: {value: 0}, locality_weighted_lb_config: {}}"},
 	{id: "pool-breakers", base: own, from: "{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}", to: "{max_requests: 1024, max_retries: 100000}"},
+	{
+		id: "pool-breakers", base: own, from: poolRoute, to: poolRoute + "                  priority: HIGH\n",
+		setup: func(s *doctor.Setup) { s.Retries = false },
+	},
 	{id: "retry-breaker", base: own, from: ", max_retries: 100000}", to: "}"},
 	{id: "pool-panic", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {}"},
 	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},

@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 )
 
@@ -82,7 +83,7 @@ func extProcHTTP1(g *gateway, report report) {
 
 func extProcBreakers(g *gateway, report report) {
 	for _, c := range g.extProcs() {
-		c.breakers(report)
+		c.breakers(corev3.RoutingPriority_DEFAULT, report)
 	}
 }
 

@@ -177,10 +177,12 @@ func TestShortTimeoutCutsStreams(t *testing.T) {
 		from, to, path string
 		whole          bool
 	}{
-		"no timeout":       {"timeout: 300s", "timeout: 0s", "/", true},
-		"a second":         {"timeout: 300s", "timeout: 1s", "/", false},
-		"silent":           {"timeout: 300s", "timeout: 0s", "/silent", true},
-		"silent, a second": {"stat_prefix: llm", "stat_prefix: llm\n          stream_idle_timeout: 1s", "/silent", false},
+		"no timeout":        {"timeout: 300s", "timeout: 0s", "/", true},
+		"a second":          {"timeout: 300s", "timeout: 1s", "/", false},
+		"silent":            {"timeout: 300s", "timeout: 0s", "/silent", true},
+		"silent, a second":  {"stat_prefix: llm", "stat_prefix: llm\n          stream_idle_timeout: 1s", "/silent", false},
+		"cluster, a second": {"    connect_timeout: 1s\n", "    connect_timeout: 1s\n    common_http_protocol_options: {max_stream_duration: 1s}\n", "/", false},
+		"try, a second":     {"timeout: 300s", "timeout: 300s\n                  retry_policy: {per_try_idle_timeout: 1s}", "/silent", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,6 +8,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	overridev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // What warmpath sends, as extproc has it, and what it is called in the shipped files.
@@ -164,17 +165,29 @@ func (r *route) retries() (*routev3.RetryPolicy, path) {
 	return nil, nil
 }
 
-// bodyLimit is how much of a request's body Envoy keeps, in bytes.
+// bodyLimit is how much of a request's body Envoy keeps, in bytes. The older field of a
+// route only lowers the listener's limit.
 func (r *route) bodyLimit() (limit uint64, at path) {
 	limit, at = defaultBuffer, r.at
 	if n := r.m.listener.GetPerConnectionBufferLimitBytes(); n != nil {
 		limit = uint64(n.GetValue())
 	}
-	switch {
-	case r.GetRequestBodyBufferLimit() != nil:
-		return max(limit, r.GetRequestBodyBufferLimit().GetValue()), r.at.with("request_body_buffer_limit")
-	case r.host.GetRequestBodyBufferLimit() != nil:
-		return max(limit, r.host.GetRequestBodyBufferLimit().GetValue()), r.hostAt.with("request_body_buffer_limit")
+	for _, level := range []struct {
+		at    path
+		whole *wrapperspb.UInt64Value
+		older *wrapperspb.UInt32Value
+	}{
+		//lint:ignore SA1019 older configurations have it
+		{r.at, r.GetRequestBodyBufferLimit(), r.GetPerRequestBufferLimitBytes()},
+		//lint:ignore SA1019 older configurations have it
+		{r.hostAt, r.host.GetRequestBodyBufferLimit(), r.host.GetPerRequestBufferLimitBytes()},
+	} {
+		switch {
+		case level.whole != nil:
+			return max(limit, level.whole.GetValue()), level.at.with("request_body_buffer_limit")
+		case level.older != nil:
+			return min(limit, uint64(level.older.GetValue())), level.at.with("per_request_buffer_limit_bytes")
+		}
 	}
 	return limit, at
 }
