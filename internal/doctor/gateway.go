@@ -188,18 +188,6 @@ func (g *gateway) decode(m proto.Message) error {
 	return err
 }
 
-// message is what an Any holds, nil if its type is not known here.
-func message(a *anypb.Any) proto.Message {
-	if a == nil {
-		return nil
-	}
-	m, err := a.UnmarshalNew()
-	if err != nil {
-		return nil
-	}
-	return m
-}
-
 // listener adds the connection managers of a listener.
 func (g *gateway) listener(l *listenerv3.Listener, at path) {
 	chain := func(c *listenerv3.FilterChain, at path) {

@@ -41,18 +41,14 @@ type httpFilter struct {
 func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener, at path) *manager {
 	m := &manager{HttpConnectionManager: h, at: at, listener: l}
 	for i, f := range h.GetHttpFilters() {
-		url := f.GetTypedConfig().GetTypeUrl()
 		at := at.item("http_filters", i)
-		filter := httpFilter{
-			name: f.GetName(), kind: url[strings.LastIndexByte(url, '/')+1:], at: at,
-			disabled: f.GetDisabled(), message: message(f.GetTypedConfig()), configAt: at.with("typed_config"),
-		}
+		filter := httpFilter{name: f.GetName(), at: at, disabled: f.GetDisabled()}
+		filter.kind, filter.message, filter.configAt = typed(f.GetTypedConfig(), at.with("typed_config"))
 		if f.GetConfigDiscovery() != nil {
 			g.discover(&filter)
 		}
 		if matched, ok := filter.message.(*matchingv3.ExtensionWithMatcher); ok {
-			filter.message = message(matched.GetExtensionConfig().GetTypedConfig())
-			filter.configAt = filter.configAt.with("extension_config", "typed_config")
+			_, filter.message, filter.configAt = typed(matched.GetExtensionConfig().GetTypedConfig(), filter.configAt.with("extension_config", "typed_config"))
 		}
 		m.filters = append(m.filters, filter)
 	}
@@ -76,11 +72,9 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 // discover takes the configuration of a filter that came over ECDS, where it is known.
 func (g *gateway) discover(f *httpFilter) {
 	there, ok := g.extensions[f.name]
-	if f.unseen = !ok; f.unseen {
-		return
+	if f.unseen = !ok; ok {
+		f.kind, f.message, f.configAt = typed(there.config, there.at)
 	}
-	url := there.config.GetTypeUrl()
-	f.kind, f.message, f.configAt = url[strings.LastIndexByte(url, '/')+1:], message(there.config), there.at
 }
 
 // keptEarly tells which of the headers of clients are not removed before any filter

@@ -100,6 +100,34 @@ func TestForeignProcessor(t *testing.T) {
 	}
 }
 
+// A filter may be written as a tree with its type, as EnvoyFilters of Istio's have it.
+func TestTypedStruct(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(shipped), filterStart)
+	filter, after, found := strings.Cut(rest, router)
+	if !found {
+		t.Fatal("the file has another form")
+	}
+	for _, kind := range []string{"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"} {
+		for _, allow := range []string{"true", "false"} {
+			tree := strings.Replace(filter, `"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor`,
+				`"@type": type.googleapis.com/`+kind+"\n              type_url: type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor\n              value:", 1)
+			head, fields, _ := strings.Cut(tree, "value:\n")
+			fields = strings.ReplaceAll("  "+strings.ReplaceAll(fields, "\n", "\n  "), "failure_mode_allow: true", "failure_mode_allow: "+allow)
+			got := ""
+			for _, f := range examine(t, "envoy.yaml", []byte(before+filterStart+head+"value:\n"+strings.TrimRight(fields, " ")+router+after), setup()) {
+				got += f.ID + " " + f.Path[strings.LastIndex(f.Path, "typed_config."):]
+			}
+			if want := map[string]string{"true": "", "false": "fails-closed typed_config.value.failure_mode_allow"}[allow]; got != want {
+				t.Errorf("%s: found %q, want %q", kind, got, want)
+			}
+		}
+	}
+}
+
 // What is not in the configuration is told of, and not taken for absent.
 func TestNotSeen(t *testing.T) {
 	shipped, err := envoy.Render(own)
