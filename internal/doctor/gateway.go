@@ -13,6 +13,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	overridev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -50,6 +51,12 @@ type gateway struct {
 	root      path // of the bootstrap
 	managers  []*manager
 	clusters  []*cluster
+	named     map[string]*cluster // the first of a name
+	// toPools are the routes to pools, whether warmpath's filter is on there or not;
+	// steered are those of them on which it is; pools are the clusters of model servers
+	// that are in the configuration. Each is found once, after everything is read.
+	toPools, steered func() []*route
+	pools            func() []*cluster
 	// delivered are route configurations that came over RDS, by name.
 	delivered map[string]delivered
 	// extensions are configurations of filters that came over ECDS, by name.
@@ -79,17 +86,21 @@ type complaint struct {
 type cluster struct {
 	*clusterv3.Cluster
 	at path
+	// policy is override_host, nil without one.
+	policy   *overridev3.OverrideHost
+	policyAt path
 	// dynamic: it came over CDS.
 	dynamic bool
 }
 
-func (g *gateway) cluster(name string) *cluster {
-	for _, c := range g.clusters {
-		if c.GetName() == name {
-			return c
-		}
+func (g *gateway) cluster(name string) *cluster { return g.named[name] }
+
+func (g *gateway) addCluster(c *cluster) {
+	c.policy, c.policyAt = c.readOverrideHost()
+	g.clusters = append(g.clusters, c)
+	if g.named[c.GetName()] == nil {
+		g.named[c.GetName()] = c
 	}
-	return nil
 }
 
 // readBootstrap makes the gateway of a file.
@@ -101,7 +112,7 @@ func (g *gateway) readBootstrap() error {
 	static := g.bootstrap.GetStaticResources()
 	at := path{"static_resources"}
 	for i, c := range static.GetClusters() {
-		g.clusters = append(g.clusters, &cluster{Cluster: c, at: at.item("clusters", i)})
+		g.addCluster(&cluster{Cluster: c, at: at.item("clusters", i)})
 	}
 	for i, l := range static.GetListeners() {
 		g.listener(l, at.item("listeners", i))
@@ -155,7 +166,7 @@ func (g *gateway) readDump() error {
 func (g *gateway) dumpedClusters(m *adminv3.ClustersConfigDump, at path) {
 	add := func(list string, i int, a *anypb.Any, dynamic bool) {
 		if c, ok := message(a).(*clusterv3.Cluster); ok {
-			g.clusters = append(g.clusters, &cluster{Cluster: c, at: at.item(list, i).with("cluster"), dynamic: dynamic})
+			g.addCluster(&cluster{Cluster: c, at: at.item(list, i).with("cluster"), dynamic: dynamic})
 		}
 	}
 	for i, c := range m.GetStaticClusters() {

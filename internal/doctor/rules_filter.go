@@ -103,10 +103,13 @@ func filterOff(g *gateway, report report) {
 }
 
 func filterElsewhere(g *gateway, report report) {
-	toPools := g.toPools()
+	toPools := make(map[*route]bool)
+	for _, r := range g.toPools() {
+		toPools[r] = true
+	}
 	for _, m := range g.processors() {
 		for _, r := range m.routes {
-			if !r.off && !slices.Contains(toPools, r) {
+			if !r.off && !toPools[r] {
 				report(r.at, "%s is on for %s", m.processor.name, r.label())
 			}
 		}

@@ -65,9 +65,9 @@ func (g *gateway) isPoolForSure(name string) bool {
 	return policy != nil
 }
 
-// toPools are the routes to pools, whether warmpath's filter is on there or not. Where
-// nothing tells what is a pool, every route is one to a pool.
-func (g *gateway) toPools() (routes []*route) {
+// findToPools finds the routes to pools. Where nothing tells what is a pool, every route
+// is one to a pool.
+func (g *gateway) findToPools() (routes []*route) {
 	var all []*route
 	for _, m := range g.looked() {
 		for _, r := range m.routes {
@@ -83,8 +83,7 @@ func (g *gateway) toPools() (routes []*route) {
 	return routes
 }
 
-// steered are the routes to pools on which warmpath's filter is on.
-func (g *gateway) steered() (routes []*route) {
+func (g *gateway) findSteered() (routes []*route) {
 	for _, r := range g.toPools() {
 		if !r.off {
 			routes = append(routes, r)
@@ -93,18 +92,22 @@ func (g *gateway) steered() (routes []*route) {
 	return routes
 }
 
-// pools are the clusters of model servers that are in the configuration.
-func (g *gateway) pools() (pools []*cluster) {
+func (g *gateway) findPools() (pools []*cluster) {
+	known := make(map[*cluster]bool)
+	add := func(c *cluster) {
+		if c != nil && !known[c] {
+			known[c] = true
+			pools = append(pools, c)
+		}
+	}
 	for _, r := range g.toPools() {
 		for _, name := range r.clusters {
-			if c := g.cluster(name); c != nil && !slices.Contains(pools, c) {
-				pools = append(pools, c)
-			}
+			add(g.cluster(name))
 		}
 	}
 	for _, c := range g.clusters { // those that only a header names
-		if policy, _ := c.overrideHost(); policy != nil && !slices.Contains(pools, c) {
-			pools = append(pools, c)
+		if c.policy != nil {
+			add(c)
 		}
 	}
 	return pools
@@ -113,17 +116,26 @@ func (g *gateway) pools() (pools []*cluster) {
 // extProcs are the clusters in which warmpath is asked, where they are in the
 // configuration.
 func (g *gateway) extProcs() (clusters []*cluster) {
+	known := make(map[*cluster]bool)
 	for _, config := range g.processorConfigs() {
-		if c := g.cluster(config.cluster()); c != nil && !slices.Contains(clusters, c) {
+		if c := g.cluster(config.cluster()); c != nil && !known[c] {
+			known[c] = true
 			clusters = append(clusters, c)
 		}
 	}
 	return clusters
 }
 
-// overrideHost is the policy that reads warmpath's choice, nil without one. Of several
-// Envoy takes the first that it knows.
+// overrideHost is the policy that reads warmpath's choice, nil without one.
 func (c *cluster) overrideHost() (*overridev3.OverrideHost, path) {
+	if c == nil {
+		return nil, nil
+	}
+	return c.policy, c.policyAt
+}
+
+// readOverrideHost finds it: of several policies Envoy takes the first that it knows.
+func (c *cluster) readOverrideHost() (*overridev3.OverrideHost, path) {
 	for i, p := range c.GetLoadBalancingPolicy().GetPolicies() {
 		config := p.GetTypedExtensionConfig().GetTypedConfig()
 		if m, ok := message(config).(*overridev3.OverrideHost); ok {
