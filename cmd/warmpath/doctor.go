@@ -139,6 +139,9 @@ func (o *doctorOptions) setup() (config.Config, doctor.Setup, error) {
 	for _, p := range c.Pools {
 		s.Pools = append(s.Pools, p.Cluster.Name)
 	}
+	if at, err := reachable(c.Listen.ExtProc); known && err == nil {
+		s.ExtProc = at
+	}
 	if m := c.Membership; known && (m.Static != nil || m.File != "") {
 		set, err := loadMembership(m, o.config)
 		if err != nil {

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 )
@@ -23,7 +24,11 @@ type report func(at path, format string, args ...any)
 // Examine returns what is wrong with a configuration, in its order. The error says why
 // it is no configuration of Envoy's.
 func Examine(d *Document, s Setup) ([]Finding, error) {
-	g := &gateway{setup: s, doc: d, delivered: map[string]delivered{}, assigned: map[string]*endpointv3.ClusterLoadAssignment{}}
+	g := &gateway{
+		setup: s, doc: d, named: map[string]*cluster{}, delivered: map[string]delivered{}, extensions: map[string]extension{},
+		assigned: map[string]*endpointv3.ClusterLoadAssignment{},
+	}
+	g.toPools, g.steered, g.pools = sync.OnceValue(g.findToPools), sync.OnceValue(g.findSteered), sync.OnceValue(g.findPools)
 	read := g.readBootstrap
 	if _, is := d.find(path{"configs"}); is {
 		read = g.readDump
@@ -74,7 +79,7 @@ func Named(id string) Rule {
 // Rules are all rules, in the order of docs/DOCTOR.md.
 func Rules() []Rule {
 	var rules []Rule
-	for _, group := range [][]Rule{filterRules(), settingRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), stateRules(), liveRules()} {
+	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), stateRules(), liveRules()} {
 		rules = append(rules, group...)
 	}
 	return rules

@@ -58,6 +58,20 @@ func perRoute(settings string) string {
 
 const route = "              - name: pool\n"
 
+const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+const policies = "    load_balancing_policy:\n      policies:\n"
+
+// weighted has half of the pool's requests go elsewhere.
+func weighted(other string) string {
+	return "                  weighted_clusters: {clusters: [{name: warmpath_pool, weight: 50}, " + other + "]}\n"
+}
+
+// ownOfFilter are settings of warmpath's filter in a line.
+func ownOfFilter(settings string) string {
+	return `typed_per_filter_config: {warmpath.ext_proc: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute, ` + settings + "}}"
+}
+
 func known(s *doctor.Setup) { s.Known = true }
 
 var faults = []fault{
@@ -65,6 +79,7 @@ var faults = []fault{
 	{id: "filter-off", from: route, to: perRoute("disabled: true")},
 	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
 	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
+	{id: "filter-off", base: own, from: poolRoute, to: weighted("{name: warmpath_pool, weight: 50, " + ownOfFilter("disabled: true") + "}")},
 	{id: "filter-elsewhere", base: own, from: route, to: "              - {name: models, match: {path: /v1/models}, route: {cluster: warmpath_ext_proc, timeout: 5s}}\n" + route},
 	{id: "filter-name", from: "- name: warmpath.ext_proc", to: "- name: envoy.filters.http.ext_proc"},
 	{id: "processor-before", from: filterStart, to: another + filterStart},
@@ -88,10 +103,12 @@ var faults = []fault{
 	{id: "fails-closed", from: "failure_mode_allow: true", to: "failure_mode_allow: false"},
 	{id: "fails-closed", from: "              failure_mode_allow: true\n", to: ""},
 	{id: "fails-closed", from: route, to: perRoute("overrides: {failure_mode_allow: false}")},
+	{id: "fails-closed", base: own, from: poolRoute, to: weighted("{name: warmpath_pool, weight: 50, " + ownOfFilter("overrides: {failure_mode_allow: false}") + "}")},
 	{id: "observes-only", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              observability_mode: true"},
 	{id: "message-timeout", from: "message_timeout: 0.25s", to: "message_timeout: 10s"},
 	{id: "message-timeout", from: "              message_timeout: 0.25s\n", to: ""},
 	{id: "no-metadata", from: "untyped: [envoy.lb, warmpath]", to: "untyped: [warmpath]"},
+	{id: "no-metadata", from: route, to: perRoute("overrides: {metadata_options: {receiving_namespaces: {untyped: [warmpath]}}}")},
 	{id: "no-retries", from: "              mutation_rules: {allow_envoy: true} # x-envoy-retry-on and x-envoy-max-retries\n", to: ""},
 	{id: "no-retries", from: "{allow_envoy: true}", to: "{allow_envoy: true, disallow_all: true}"},
 	{id: "headers-withheld", from: "failure_mode_allow: true", to: `failure_mode_allow: true
@@ -114,6 +131,7 @@ var faults = []fault{
 
 	{id: "client-steers", base: byHeader, from: "              - {remove: x-gateway-destination-endpoint}\n", to: ""},
 	{id: "client-pool", from: "              - {remove: x-warmpath-pool}\n", to: ""},
+	{id: "client-pool", base: own, from: poolRoute, to: weighted("{cluster_header: x-where, weight: 50}")},
 	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n              - {remove: x-envoy-retry-grpc-on}\n", to: ""},
 	{id: "steering-removed", base: byHeader, from: route, to: route + "                request_headers_to_remove: [X-Gateway-Destination-Endpoint]\n"},
 	{id: "choice-leaks", from: "                request_headers_to_remove: [x-gateway-destination-endpoint]\n", to: ""},
@@ -123,9 +141,16 @@ var faults = []fault{
 	{id: "route-timeout", from: poolRoute, to: poolRoute + "                  max_stream_duration: {max_stream_duration: 30s}\n"},
 	{id: "route-timeout", from: "num_retries: 2", to: "num_retries: 2\n                    per_try_timeout: 30s"},
 	{id: "route-timeout", from: "          codec_type: AUTO", to: "          common_http_protocol_options: {max_stream_duration: 120s}\n          codec_type: AUTO"},
+	{
+		id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    typed_extension_protocol_options: {" + httpOptions + ": {\"@type\": type.googleapis.com/" + httpOptions +
+			", common_http_protocol_options: {max_stream_duration: 30s}, explicit_http_config: {http_protocol_options: {}}}}\n",
+	},
+	{id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    common_http_protocol_options: {max_stream_duration: 30s}\n"},
 	{id: "idle-timeout", from: "          stream_idle_timeout: 3600s\n", to: ""},
 	{id: "idle-timeout", from: poolRoute, to: poolRoute + "                  idle_timeout: 30s\n"},
+	{id: "idle-timeout", base: own, from: "num_retries: 2", to: "num_retries: 2\n                    per_try_idle_timeout: 10s"},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: ""},
+	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: "                per_request_buffer_limit_bytes: 32768\n"},
 	{id: "body-limit", setup: func(s *doctor.Setup) { s.BodyLimit = 8 << 20 }},
 	{id: "body-limit-unused", setup: func(s *doctor.Setup) { s.Known, s.BodyLimit = true, 1<<20 }},
 	{id: "retry-static", from: poolRoute, to: poolRoute, base: own}, // changed below
@@ -137,12 +162,17 @@ var faults = []fault{
 	{id: "clusters-validated", from: "            validate_clusters: false\n", to: ""},
 
 	{id: "no-override-host", base: own, from: "load_balancing_policy:\n", to: "#\n", setup: known},
+	{id: "no-override-host", base: own, from: policies, to: policies + "      - typed_extension_config: {name: first, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin}}\n", setup: known},
 	{id: "other-source", base: own, from: "metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n            selected", to: "metadata: {key: envoy.other, path: [{key: x-gateway-destination-endpoint}]}\n            selected"},
 	{id: "no-fallback", base: own, from: "fallback_policy:", to: "# fallback_policy:"},
 	{id: "any-address", base: own, from: "    type: STATIC\n", to: "    type: ORIGINAL_DST\n    original_dst_lb_config: {use_http_header: true}\n"},
 	{id: "one-address", base: own, from: "    type: STATIC\n", to: "    type: LOGICAL_DNS\n"},
 	{id: "locality", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {healthy_panic_threshold: {value: 0}, locality_weighted_lb_config: {}}"},
 	{id: "pool-breakers", base: own, from: "{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}", to: "{max_requests: 1024, max_retries: 100000}"},
+	{
+		id: "pool-breakers", base: own, from: poolRoute, to: poolRoute + "                  priority: HIGH\n",
+		setup: func(s *doctor.Setup) { s.Retries = false },
+	},
 	{id: "retry-breaker", base: own, from: ", max_retries: 100000}", to: "}"},
 	{id: "pool-panic", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {}"},
 	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},
@@ -152,6 +182,7 @@ var faults = []fault{
 	{id: "address-twice", base: own, from: "address: \"10.0.0.2\"", to: "address: \"10.0.0.1\""},
 
 	{id: "ext-proc-unknown", from: "{cluster_name: warmpath_ext_proc}", to: "{cluster_name: warmpath_extproc}"},
+	{id: "ext-proc-unknown", base: own, from: route, to: perRoute("overrides: {grpc_service: {envoy_grpc: {cluster_name: nowhere}}}")},
 	{id: "ext-proc-http1", base: own, from: keepalive, to: "http_protocol_options: {}"},
 	{id: "ext-proc-breakers", base: own, from: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}]", to: "thresholds: []"},
 	{id: "ext-proc-health", from: "grpc_health_check: {}", to: "tcp_health_check: {}"},
@@ -196,6 +227,9 @@ func (f fault) config(t *testing.T) []byte {
 		_, rest, _ := strings.Cut(after, "hash_balance_factor: 125}\n")
 		text = before + "\n" + rest
 	case "no-override-host":
+		if f.from == policies {
+			break
+		}
 		before, after, _ := strings.Cut(text, "    #\n")
 		_, rest, ok := strings.Cut(after, "hash_balance_factor: 125}\n")
 		if !ok {
@@ -248,8 +282,8 @@ func TestFaults(t *testing.T) {
 
 // Every rule that looks at a configuration has a fault by which it is known to work.
 func TestEveryRuleHasAFault(t *testing.T) {
-	// TestBeforeAndAfter in examples, TestSmuggling, TestState
-	seeded := map[string]bool{"no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
+	// TestBeforeAndAfter in examples, TestSmuggling, TestState, TestNotSeen
+	seeded := map[string]bool{"not-seen": true, "no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
 	for _, f := range faults {
 		seeded[f.id] = true
 	}

@@ -13,6 +13,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	overridev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -34,6 +35,9 @@ type Setup struct {
 	// Members are the addresses of the endpoints of the default pool, nil if they are
 	// not known.
 	Members []string
+	// ExtProc is where listen.extProc is reached, "host:port" or "unix:/path"; "" if it is
+	// not known.
+	ExtProc string
 	// ClosingEngine: the engines close connections without a word, as llama.cpp does.
 	ClosingEngine bool
 }
@@ -47,8 +51,16 @@ type gateway struct {
 	root      path // of the bootstrap
 	managers  []*manager
 	clusters  []*cluster
+	named     map[string]*cluster // the first of a name
+	// toPools are the routes to pools, whether warmpath's filter is on there or not;
+	// steered are those of them on which it is; pools are the clusters of model servers
+	// that are in the configuration. Each is found once, after everything is read.
+	toPools, steered func() []*route
+	pools            func() []*cluster
 	// delivered are route configurations that came over RDS, by name.
 	delivered map[string]delivered
+	// extensions are configurations of filters that came over ECDS, by name.
+	extensions map[string]extension
 	// assigned are endpoints that came over EDS, by the service's name.
 	assigned map[string]*endpointv3.ClusterLoadAssignment
 	// complaints are what could not be understood.
@@ -60,6 +72,11 @@ type delivered struct {
 	config *routev3.RouteConfiguration
 }
 
+type extension struct {
+	at     path
+	config *anypb.Any
+}
+
 type complaint struct {
 	text string
 	line [2]int
@@ -69,17 +86,21 @@ type complaint struct {
 type cluster struct {
 	*clusterv3.Cluster
 	at path
+	// policy is override_host, nil without one.
+	policy   *overridev3.OverrideHost
+	policyAt path
 	// dynamic: it came over CDS.
 	dynamic bool
 }
 
-func (g *gateway) cluster(name string) *cluster {
-	for _, c := range g.clusters {
-		if c.GetName() == name {
-			return c
-		}
+func (g *gateway) cluster(name string) *cluster { return g.named[name] }
+
+func (g *gateway) addCluster(c *cluster) {
+	c.policy, c.policyAt = c.readOverrideHost()
+	g.clusters = append(g.clusters, c)
+	if g.named[c.GetName()] == nil {
+		g.named[c.GetName()] = c
 	}
-	return nil
 }
 
 // readBootstrap makes the gateway of a file.
@@ -91,7 +112,7 @@ func (g *gateway) readBootstrap() error {
 	static := g.bootstrap.GetStaticResources()
 	at := path{"static_resources"}
 	for i, c := range static.GetClusters() {
-		g.clusters = append(g.clusters, &cluster{Cluster: c, at: at.item("clusters", i)})
+		g.addCluster(&cluster{Cluster: c, at: at.item("clusters", i)})
 	}
 	for i, l := range static.GetListeners() {
 		g.listener(l, at.item("listeners", i))
@@ -120,6 +141,12 @@ func (g *gateway) readDump() error {
 					g.delivered[config.GetName()] = delivered{at.item("dynamic_route_configs", j).with("route_config"), config}
 				}
 			}
+		case *adminv3.EcdsConfigDump:
+			for j, f := range m.GetEcdsFilters() {
+				if config, ok := message(f.GetEcdsFilter()).(*corev3.TypedExtensionConfig); ok {
+					g.extensions[config.GetName()] = extension{at.item("ecds_filters", j).with("ecds_filter", "typed_config"), config.GetTypedConfig()}
+				}
+			}
 		case *adminv3.EndpointsConfigDump:
 			for _, e := range m.GetDynamicEndpointConfigs() {
 				if a, ok := message(e.GetEndpointConfig()).(*endpointv3.ClusterLoadAssignment); ok {
@@ -139,7 +166,7 @@ func (g *gateway) readDump() error {
 func (g *gateway) dumpedClusters(m *adminv3.ClustersConfigDump, at path) {
 	add := func(list string, i int, a *anypb.Any, dynamic bool) {
 		if c, ok := message(a).(*clusterv3.Cluster); ok {
-			g.clusters = append(g.clusters, &cluster{Cluster: c, at: at.item(list, i).with("cluster"), dynamic: dynamic})
+			g.addCluster(&cluster{Cluster: c, at: at.item(list, i).with("cluster"), dynamic: dynamic})
 		}
 	}
 	for i, c := range m.GetStaticClusters() {
@@ -172,18 +199,6 @@ func (g *gateway) decode(m proto.Message) error {
 	return err
 }
 
-// message is what an Any holds, nil if its type is not known here.
-func message(a *anypb.Any) proto.Message {
-	if a == nil {
-		return nil
-	}
-	m, err := a.UnmarshalNew()
-	if err != nil {
-		return nil
-	}
-	return m
-}
-
 // listener adds the connection managers of a listener.
 func (g *gateway) listener(l *listenerv3.Listener, at path) {
 	chain := func(c *listenerv3.FilterChain, at path) {
@@ -204,8 +219,16 @@ func (g *gateway) listener(l *listenerv3.Listener, at path) {
 // overCDS tells whether clusters may come that are not in the configuration.
 func (g *gateway) overCDS() bool { return g.bootstrap.GetDynamicResources().GetCdsConfig() != nil }
 
-// socket is "ip:port" of an address, "" if it is none.
+// overLDS tells whether there are listeners that are not in the configuration.
+func (g *gateway) overLDS() bool {
+	return !g.dump && g.bootstrap.GetDynamicResources().GetLdsConfig() != nil
+}
+
+// socket is "ip:port" of an address, "unix:/path" of a pipe, "" if it is neither.
 func socket(a *corev3.Address) string {
+	if pipe := a.GetPipe().GetPath(); pipe != "" {
+		return "unix:" + pipe
+	}
 	s := a.GetSocketAddress()
 	if s == nil {
 		return ""

@@ -66,6 +66,107 @@ func TestOtherRoutes(t *testing.T) {
 	}
 }
 
+// A filter that asks somebody else is not warmpath's: nothing is said of how it should be,
+// and that warmpath's is missing is. It is warmpath's if it may choose endpoints, or if it
+// asks where warmpath listens.
+func TestForeignProcessor(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard := strings.NewReplacer("name: warmpath.ext_proc", "name: guardrail", "warmpath_ext_proc", "pii_guard", "failure_mode_allow: true", "failure_mode_allow: false")
+	for _, tt := range []struct {
+		name, namespaces, extProc string
+		want                      []string
+	}{
+		{"a guardrail", "[guard]", "", []string{"no-ext-proc"}},
+		{"elsewhere", "[guard]", "127.0.0.1:9999", []string{"no-ext-proc"}},
+		{"where warmpath listens", "[guard]", "127.0.0.1:9002", []string{"fails-closed", "no-metadata"}},
+		{"it chooses", "[envoy.lb]", "", []string{"fails-closed"}},
+	} {
+		config := strings.ReplaceAll(guard.Replace(string(shipped)), "receiving_namespaces: {untyped: [envoy.lb, warmpath]}", "receiving_namespaces: {untyped: "+tt.namespaces+"}")
+		s := setup()
+		s.ExtProc = tt.extProc
+		var ids []string
+		for _, f := range examine(t, "envoy.yaml", []byte(config), s) {
+			ids = append(ids, f.ID)
+			if f.ID == "no-ext-proc" && !strings.Contains(f.Found, `"guardrail" asks the cluster "pii_guard"`) {
+				t.Errorf("%s: %s does not name the filter", tt.name, f.Found)
+			}
+		}
+		if !slices.Equal(ids, tt.want) {
+			t.Errorf("%s: found %q, want %q", tt.name, ids, tt.want)
+		}
+	}
+}
+
+// A filter may be written as a tree with its type, as EnvoyFilters of Istio's have it.
+func TestTypedStruct(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(shipped), filterStart)
+	filter, after, found := strings.Cut(rest, router)
+	if !found {
+		t.Fatal("the file has another form")
+	}
+	for _, kind := range []string{"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"} {
+		for _, allow := range []string{"true", "false"} {
+			tree := strings.Replace(filter, `"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor`,
+				`"@type": type.googleapis.com/`+kind+"\n              type_url: type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor\n              value:", 1)
+			head, fields, _ := strings.Cut(tree, "value:\n")
+			fields = strings.ReplaceAll("  "+strings.ReplaceAll(fields, "\n", "\n  "), "failure_mode_allow: true", "failure_mode_allow: "+allow)
+			got := ""
+			for _, f := range examine(t, "envoy.yaml", []byte(before+filterStart+head+"value:\n"+strings.TrimRight(fields, " ")+router+after), setup()) {
+				got += f.ID + " " + f.Path[strings.LastIndex(f.Path, "typed_config."):]
+			}
+			if want := map[string]string{"true": "", "false": "fails-closed typed_config.value.failure_mode_allow"}[allow]; got != want {
+				t.Errorf("%s: found %q, want %q", kind, got, want)
+			}
+		}
+	}
+}
+
+// What is not in the configuration is told of, and not taken for absent.
+func TestNotSeen(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		source = "{path_config_source: {path: /etc/envoy/it.yaml}, resource_api_version: V3}"
+		routes = "          route_config:\n"
+		from   = "filter_chains[0].filters[0].typed_config."
+	)
+	for _, tt := range []struct {
+		name, begin, end, to string
+		want                 string
+	}{
+		{"RDS", routes, "          http_filters:", "          rds: {route_config_name: llm, config_source: " + source + "}\n", "listeners[0]." + from + "rds"},
+		{
+			"scopes", routes, "          http_filters:", "          scoped_routes: {name: a, scope_key_builder: {fragments: [{header_value_extractor: {name: x, index: 0}}]}, rds_config_source: " + source +
+				", scoped_rds: {scoped_rds_config_source: " + source + "}}\n", "listeners[0]." + from + "scoped_routes",
+		},
+		{"ECDS", filterStart, router, filterStart + "            config_discovery: {config_source: " + source + ", type_urls: [type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor]}\n", "listeners[0]." + from + "http_filters[0].config_discovery"},
+		{"LDS", "static_resources:\n", "  clusters:\n", "dynamic_resources: {lds_config: " + source + "}\nstatic_resources:\n", "dynamic_resources.lds_config"},
+		{
+			"a matcher", "              routes:\n", "          http_filters:", "              matcher: {matcher_tree: {input: {name: path, typed_config: {\"@type\": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput, header_name: \":path\"}}, prefix_match_map: {map: {}}}}\n",
+			"listeners[0]." + from + "route_config.virtual_hosts[0].matcher",
+		},
+	} {
+		before, rest, found := strings.Cut(string(shipped), tt.begin)
+		i := strings.Index(rest, tt.end)
+		if !found || i < 0 {
+			t.Fatalf("%s: %q and %q are not there", tt.name, tt.begin, tt.end)
+		}
+		findings := examine(t, "envoy.yaml", []byte(before+tt.to+rest[i:]), setup())
+		if len(findings) != 1 || findings[0].ID != "not-seen" || strings.TrimPrefix(findings[0].Path, "static_resources.") != tt.want {
+			t.Errorf("%s: found %+v, want not-seen at %s", tt.name, findings, tt.want)
+		}
+	}
+}
+
 // What Envoy counts tells how it fares.
 func TestState(t *testing.T) {
 	shipped, err := envoy.Render(envoy.Options{})

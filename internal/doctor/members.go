@@ -47,9 +47,13 @@ func membersMissing(g *gateway, report report) {
 	if !ok {
 		return
 	}
+	known := make(map[string]bool, len(there))
+	for _, a := range there {
+		known[a] = true
+	}
 	var missing []string
 	for _, m := range g.setup.Members {
-		if !slices.Contains(there, m) {
+		if !known[m] {
 			missing = append(missing, m)
 		}
 	}

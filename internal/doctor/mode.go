@@ -16,8 +16,10 @@ type mode struct {
 // mode is the route's.
 func (r *route) mode() mode {
 	p := r.m.processor
-	if own := r.override.GetProcessingMode(); own != nil {
-		return mode{own, r.overrideAt.with("processing_mode"), p}
+	for _, l := range r.own {
+		if m := l.GetProcessingMode(); m != nil {
+			return mode{m, l.at.with("processing_mode"), p}
+		}
 	}
 	return mode{p.GetProcessingMode(), p.configAt.with("processing_mode"), p}
 }
@@ -31,21 +33,21 @@ func (m mode) silent() bool {
 // modes are those of all steered routes, each once; of a filter without known routes its
 // own.
 func (g *gateway) modes() (modes []mode) {
+	there, known := make(map[string]bool), make(map[*manager]bool)
 	add := func(m mode) {
-		if !slices.ContainsFunc(modes, func(known mode) bool { return known.at.String() == m.at.String() }) {
+		if at := m.at.String(); !there[at] {
+			there[at] = true
 			modes = append(modes, m)
 		}
 	}
-	steered := g.steered()
-	for _, m := range g.processors() {
-		known := false
-		for _, r := range steered {
-			if r.m == m {
-				known = true
-				add(r.mode())
-			}
+	for _, r := range g.steered() {
+		if r.m.processor != nil {
+			known[r.m] = true
+			add(r.mode())
 		}
-		if !known {
+	}
+	for _, m := range g.processors() {
+		if !known[m] {
 			add(mode{m.processor.GetProcessingMode(), m.processor.configAt.with("processing_mode"), m.processor})
 		}
 	}

@@ -58,7 +58,7 @@ func clientSteers(g *gateway, report report) {
 func clientPool(g *gateway, report report) {
 	for _, r := range g.toPools() {
 		if r.byHeader != "" && len(r.m.keptEarly(strings.ToLower(r.byHeader))) > 0 {
-			report(r.at.with("route", "cluster_header"), "%s of a client's stays", quoted(r.byHeader))
+			report(r.byHeaderAt, "%s of a client's stays", quoted(r.byHeader))
 		}
 	}
 }

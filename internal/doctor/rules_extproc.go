@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 )
 
@@ -44,15 +45,14 @@ func extProcRules() []Rule {
 }
 
 func extProcUnknown(g *gateway, report report) {
-	for _, m := range g.processors() {
-		name := m.processor.GetGrpcService().GetEnvoyGrpc().GetClusterName()
-		at := m.processor.configAt.with("grpc_service")
+	for _, c := range g.processorConfigs() {
+		name := c.cluster()
 		switch {
-		case m.processor.GetGrpcService().GetGoogleGrpc() != nil:
+		case c.service.GetGoogleGrpc() != nil:
 		case name == "":
-			report(at, "no grpc_service with envoy_grpc")
+			report(c.serviceAt, "no grpc_service with envoy_grpc")
 		case g.cluster(name) == nil && (g.dump || !g.overCDS() || strings.HasPrefix(name, "warmpath")):
-			report(at.with("envoy_grpc", "cluster_name"), "the cluster %s is nowhere", quoted(name))
+			report(c.serviceAt.with("envoy_grpc", "cluster_name"), "the cluster %s is nowhere", quoted(name))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func extProcHTTP1(g *gateway, report report) {
 
 func extProcBreakers(g *gateway, report report) {
 	for _, c := range g.extProcs() {
-		c.breakers(report)
+		c.breakers(corev3.RoutingPriority_DEFAULT, report)
 	}
 }
 

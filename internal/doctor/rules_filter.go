@@ -72,11 +72,26 @@ func noExtProc(g *gateway, report report) {
 		}
 	}
 	for _, m := range without {
-		report(m.at.with("http_filters"), "the connection manager %q has no ext_proc filter", m.GetStatPrefix())
+		if len(m.discovered()) > 0 || g.overLDS() && len(g.processors()) == 0 {
+			continue // it may be in what was not seen
+		}
+		report(m.at.with("http_filters"), "the connection manager %s has no ext_proc filter%s", quoted(m.GetStatPrefix()), m.notTaken())
 	}
-	if len(g.managers) == 0 {
+	if len(g.managers) == 0 && !g.overLDS() {
 		report(path{}, "no HTTP connection manager in it")
 	}
+}
+
+// notTaken tells of the ext_proc filters that are there, and are not warmpath's.
+func (m *manager) notTaken() string {
+	if len(m.foreign) == 0 {
+		return ""
+	}
+	var names []string
+	for _, p := range m.foreign[:min(3, len(m.foreign))] {
+		names = append(names, quoted(p.name)+" asks the cluster "+quoted(p.cluster()))
+	}
+	return " of warmpath's: " + strings.Join(names, ", ")
 }
 
 func filterOff(g *gateway, report report) {
@@ -88,10 +103,13 @@ func filterOff(g *gateway, report report) {
 }
 
 func filterElsewhere(g *gateway, report report) {
-	toPools := g.toPools()
+	toPools := make(map[*route]bool)
+	for _, r := range g.toPools() {
+		toPools[r] = true
+	}
 	for _, m := range g.processors() {
 		for _, r := range m.routes {
-			if !r.off && !slices.Contains(toPools, r) {
+			if !r.off && !toPools[r] {
 				report(r.at, "%s is on for %s", m.processor.name, r.label())
 			}
 		}

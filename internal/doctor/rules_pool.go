@@ -6,6 +6,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // poolRules are about the clusters of model servers.
@@ -174,6 +175,16 @@ func (c *cluster) httpOptions() (*upstreamv3.HttpProtocolOptions, path) {
 	const name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 	options, _ := message(c.GetTypedExtensionProtocolOptions()[name]).(*upstreamv3.HttpProtocolOptions)
 	return options, c.at.with("typed_extension_protocol_options", name)
+}
+
+// maxStreamDuration is after what time the cluster ends a stream, nil for never.
+func (c *cluster) maxStreamDuration() (*durationpb.Duration, path) {
+	//lint:ignore SA1019 older configurations have it
+	if t := c.GetCommonHttpProtocolOptions().GetMaxStreamDuration(); t != nil {
+		return t, c.at.with("common_http_protocol_options", "max_stream_duration")
+	}
+	options, at := c.httpOptions()
+	return options.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), at.with("common_http_protocol_options", "max_stream_duration")
 }
 
 func closingEngine(g *gateway, report report) {

@@ -15,12 +15,12 @@ func routeRules() []Rule {
 		{
 			ID: "route-timeout", Severity: Error, What: "a route ends answers after less than 10 minutes",
 			Why: "Envoy's default is 15 s, and a streamed answer takes as long as it takes: it is cut", Source: "DOCTOR.md, What was measured",
-			Fix: "timeout: 0s on the route, and no max_stream_duration or per_try_timeout", check: routeTimeout,
+			Fix: "timeout: 0s on the route, and no max_stream_duration (on the cluster neither) or per_try_timeout", check: routeTimeout,
 		},
 		{
 			ID: "idle-timeout", Severity: Warning, What: "a silent stream is ended after less than 10 minutes",
 			Why: "a long prompt may wait in an engine's queue for minutes before its first byte; Envoy's default is 5 minutes", Source: "DOCTOR.md, What was measured",
-			Fix: "stream_idle_timeout: 3600s", check: idleTimeout,
+			Fix: "stream_idle_timeout: 3600s, and no per_try_idle_timeout", check: idleTimeout,
 		},
 		{
 			ID: "body-limit", Severity: Error, What: "Envoy keeps less of a body than limits.requestBodyBytes",
@@ -83,6 +83,11 @@ func routeTimeout(g *gateway, report report) {
 			report(at.with("per_try_timeout"), "%s gives up a try after %s", r.label(), shown(p.GetPerTryTimeout(), ""))
 		}
 	}
+	for _, c := range g.pools() {
+		if t, at := c.maxStreamDuration(); ends(seconds(t, 0)) {
+			report(at, "the cluster %s ends answers after %s", quoted(c.GetName()), shown(t, ""))
+		}
+	}
 	for _, m := range g.looked() {
 		if t := m.GetCommonHttpProtocolOptions().GetMaxStreamDuration(); ends(seconds(t, 0)) {
 			report(m.at.with("common_http_protocol_options", "max_stream_duration"), "every stream ends after %s", shown(t, ""))
@@ -92,6 +97,9 @@ func routeTimeout(g *gateway, report report) {
 
 func idleTimeout(g *gateway, report report) {
 	for _, r := range g.toPools() {
+		if p, at := r.retries(); ends(seconds(p.GetPerTryIdleTimeout(), 0)) {
+			report(at.with("per_try_idle_timeout"), "%s gives up a silent try after %s", r.label(), shown(p.GetPerTryIdleTimeout(), ""))
+		}
 		if t := r.action.GetIdleTimeout(); t != nil {
 			if ends(t.AsDuration()) {
 				report(r.at.with("route", "idle_timeout"), "%s ends silent streams after %s", r.label(), t.AsDuration())

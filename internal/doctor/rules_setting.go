@@ -59,14 +59,13 @@ func settingRules() []Rule {
 }
 
 func failsClosed(g *gateway, report report) {
-	for _, m := range g.processors() {
-		if !m.processor.GetFailureModeAllow() {
-			report(m.processor.configAt.with("failure_mode_allow"), "failure_mode_allow is false")
-		}
-	}
-	for _, r := range g.steered() {
-		if allow := r.override.GetFailureModeAllow(); allow != nil && !allow.GetValue() {
-			report(r.overrideAt.with("failure_mode_allow"), "failure_mode_allow is false for %s", r.label())
+	for _, c := range g.processorConfigs() {
+		switch {
+		case c.failureAllow:
+		case c.failureNear:
+			report(c.failureAt, "failure_mode_allow is false for %s", c.r.label())
+		default:
+			report(c.failureAt, "failure_mode_allow is false")
 		}
 	}
 }
@@ -89,10 +88,12 @@ func messageTimeout(g *gateway, report report) {
 }
 
 func noMetadata(g *gateway, report report) {
-	for _, m := range g.processors() {
-		at := m.processor.configAt.with("metadata_options", "receiving_namespaces", "untyped")
-		if names := m.processor.GetMetadataOptions().GetReceivingNamespaces().GetUntyped(); g.byMetadata() && !slices.Contains(names, namespace) {
-			report(at, "the namespaces are %q", names)
+	if !g.byMetadata() {
+		return
+	}
+	for _, c := range g.processorConfigs() {
+		if !slices.Contains(c.namespaces, namespace) {
+			report(c.namespacesAt, "the namespaces are %q", c.namespaces)
 		}
 	}
 }

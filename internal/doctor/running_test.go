@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/envoy"
 	"github.com/warmpath/warmpath/internal/doctor"
 	"github.com/warmpath/warmpath/internal/stack"
 	"github.com/warmpath/warmpath/internal/testenv"
@@ -112,6 +113,44 @@ func TestFaultsOfARunningEnvoy(t *testing.T) {
 	}
 }
 
+// Routes that came over RDS are looked at in what a running Envoy says, and told of in its
+// file.
+func TestDeliveredRoutesAreSeen(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(shipped), "          route_config:\n")
+	i := strings.Index(rest, "          http_filters:")
+	if i < 0 {
+		t.Fatal("the file has another form")
+	}
+	const resource = `resources:
+- "@type": type.googleapis.com/envoy.config.route.v3.RouteConfiguration
+  name: llm
+  virtual_hosts: [{name: all, domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: warmpath_pool, timeout: 60s}}]}]
+`
+	file := filepath.Join(t.TempDir(), "rds.yaml")
+	if err := os.WriteFile(file, []byte(resource), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := before + "          rds: {route_config_name: llm, config_source: {path_config_source: {path: " + file + "}, resource_api_version: V3}}\n" + rest[i:]
+	_, admin := start(t, config)
+	dump, err := fetch(t.Context(), admin+"/config_dump?include_eds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := func(findings []doctor.Finding, id string) bool {
+		return slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.ID == id })
+	}
+	if inFile := examine(t, "envoy.yaml", []byte(config), setup()); !has(inFile, "not-seen") || has(inFile, "route-timeout") {
+		t.Errorf("in the file: %+v", inFile)
+	}
+	if running := examine(t, "dump.json", dump, setup()); has(running, "not-seen") || !has(running, "route-timeout") {
+		t.Errorf("in what runs: %+v", running)
+	}
+}
+
 // Envoy's timeouts end answers that stream, and requests that wait.
 func TestShortTimeoutCutsStreams(t *testing.T) {
 	shipped, err := os.ReadFile("../../examples/before/envoy.yaml")
@@ -138,10 +177,12 @@ func TestShortTimeoutCutsStreams(t *testing.T) {
 		from, to, path string
 		whole          bool
 	}{
-		"no timeout":       {"timeout: 300s", "timeout: 0s", "/", true},
-		"a second":         {"timeout: 300s", "timeout: 1s", "/", false},
-		"silent":           {"timeout: 300s", "timeout: 0s", "/silent", true},
-		"silent, a second": {"stat_prefix: llm", "stat_prefix: llm\n          stream_idle_timeout: 1s", "/silent", false},
+		"no timeout":        {"timeout: 300s", "timeout: 0s", "/", true},
+		"a second":          {"timeout: 300s", "timeout: 1s", "/", false},
+		"silent":            {"timeout: 300s", "timeout: 0s", "/silent", true},
+		"silent, a second":  {"stat_prefix: llm", "stat_prefix: llm\n          stream_idle_timeout: 1s", "/silent", false},
+		"cluster, a second": {"    connect_timeout: 1s\n", "    connect_timeout: 1s\n    common_http_protocol_options: {max_stream_duration: 1s}\n", "/", false},
+		"try, a second":     {"timeout: 300s", "timeout: 300s\n                  retry_policy: {per_try_idle_timeout: 1s}", "/silent", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

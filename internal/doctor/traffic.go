@@ -8,13 +8,17 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	overridev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // What warmpath sends, as extproc has it, and what it is called in the shipped files.
 const (
-	destination  = "x-gateway-destination-endpoint"
-	namespace    = "envoy.lb"
-	usualName    = "envoy.filters.http.ext_proc"
+	destination = "x-gateway-destination-endpoint"
+	namespace   = "envoy.lb"
+	usualName   = "envoy.filters.http.ext_proc"
+	// policyPackage begins the types of the policies that Envoy itself has.
+	policyPackage = "envoy.extensions.load_balancing_policies."
+
 	minute       = time.Minute
 	shortest     = 10 * minute // of what may end a stream
 	defaultRoute = 15 * time.Second
@@ -61,9 +65,9 @@ func (g *gateway) isPoolForSure(name string) bool {
 	return policy != nil
 }
 
-// toPools are the routes to pools, whether warmpath's filter is on there or not. Where
-// nothing tells what is a pool, every route is one to a pool.
-func (g *gateway) toPools() (routes []*route) {
+// findToPools finds the routes to pools. Where nothing tells what is a pool, every route
+// is one to a pool.
+func (g *gateway) findToPools() (routes []*route) {
 	var all []*route
 	for _, m := range g.looked() {
 		for _, r := range m.routes {
@@ -79,8 +83,7 @@ func (g *gateway) toPools() (routes []*route) {
 	return routes
 }
 
-// steered are the routes to pools on which warmpath's filter is on.
-func (g *gateway) steered() (routes []*route) {
+func (g *gateway) findSteered() (routes []*route) {
 	for _, r := range g.toPools() {
 		if !r.off {
 			routes = append(routes, r)
@@ -89,18 +92,22 @@ func (g *gateway) steered() (routes []*route) {
 	return routes
 }
 
-// pools are the clusters of model servers that are in the configuration.
-func (g *gateway) pools() (pools []*cluster) {
+func (g *gateway) findPools() (pools []*cluster) {
+	known := make(map[*cluster]bool)
+	add := func(c *cluster) {
+		if c != nil && !known[c] {
+			known[c] = true
+			pools = append(pools, c)
+		}
+	}
 	for _, r := range g.toPools() {
 		for _, name := range r.clusters {
-			if c := g.cluster(name); c != nil && !slices.Contains(pools, c) {
-				pools = append(pools, c)
-			}
+			add(g.cluster(name))
 		}
 	}
 	for _, c := range g.clusters { // those that only a header names
-		if policy, _ := c.overrideHost(); policy != nil && !slices.Contains(pools, c) {
-			pools = append(pools, c)
+		if c.policy != nil {
+			add(c)
 		}
 	}
 	return pools
@@ -109,8 +116,10 @@ func (g *gateway) pools() (pools []*cluster) {
 // extProcs are the clusters in which warmpath is asked, where they are in the
 // configuration.
 func (g *gateway) extProcs() (clusters []*cluster) {
-	for _, m := range g.processors() {
-		if c := g.cluster(m.processor.GetGrpcService().GetEnvoyGrpc().GetClusterName()); c != nil && !slices.Contains(clusters, c) {
+	known := make(map[*cluster]bool)
+	for _, config := range g.processorConfigs() {
+		if c := g.cluster(config.cluster()); c != nil && !known[c] {
+			known[c] = true
 			clusters = append(clusters, c)
 		}
 	}
@@ -119,9 +128,21 @@ func (g *gateway) extProcs() (clusters []*cluster) {
 
 // overrideHost is the policy that reads warmpath's choice, nil without one.
 func (c *cluster) overrideHost() (*overridev3.OverrideHost, path) {
+	if c == nil {
+		return nil, nil
+	}
+	return c.policy, c.policyAt
+}
+
+// readOverrideHost finds it: of several policies Envoy takes the first that it knows.
+func (c *cluster) readOverrideHost() (*overridev3.OverrideHost, path) {
 	for i, p := range c.GetLoadBalancingPolicy().GetPolicies() {
-		if m, ok := message(p.GetTypedExtensionConfig().GetTypedConfig()).(*overridev3.OverrideHost); ok {
+		config := p.GetTypedExtensionConfig().GetTypedConfig()
+		if m, ok := message(config).(*overridev3.OverrideHost); ok {
 			return m, c.at.with("load_balancing_policy").item("policies", i).with("typed_extension_config", "typed_config")
+		}
+		if strings.Contains(config.GetTypeUrl(), "/"+policyPackage) {
+			return nil, nil
 		}
 	}
 	return nil, nil
@@ -156,17 +177,29 @@ func (r *route) retries() (*routev3.RetryPolicy, path) {
 	return nil, nil
 }
 
-// bodyLimit is how much of a request's body Envoy keeps, in bytes.
+// bodyLimit is how much of a request's body Envoy keeps, in bytes. The older field of a
+// route only lowers the listener's limit.
 func (r *route) bodyLimit() (limit uint64, at path) {
 	limit, at = defaultBuffer, r.at
 	if n := r.m.listener.GetPerConnectionBufferLimitBytes(); n != nil {
 		limit = uint64(n.GetValue())
 	}
-	switch {
-	case r.GetRequestBodyBufferLimit() != nil:
-		return max(limit, r.GetRequestBodyBufferLimit().GetValue()), r.at.with("request_body_buffer_limit")
-	case r.host.GetRequestBodyBufferLimit() != nil:
-		return max(limit, r.host.GetRequestBodyBufferLimit().GetValue()), r.hostAt.with("request_body_buffer_limit")
+	for _, level := range []struct {
+		at    path
+		whole *wrapperspb.UInt64Value
+		older *wrapperspb.UInt32Value
+	}{
+		//lint:ignore SA1019 older configurations have it
+		{r.at, r.GetRequestBodyBufferLimit(), r.GetPerRequestBufferLimitBytes()},
+		//lint:ignore SA1019 older configurations have it
+		{r.hostAt, r.host.GetRequestBodyBufferLimit(), r.host.GetPerRequestBufferLimitBytes()},
+	} {
+		switch {
+		case level.whole != nil:
+			return max(limit, level.whole.GetValue()), level.at.with("request_body_buffer_limit")
+		case level.older != nil:
+			return min(limit, uint64(level.older.GetValue())), level.at.with("per_request_buffer_limit_bytes")
+		}
 	}
 	return limit, at
 }
@@ -177,6 +210,7 @@ func (r *route) removes(header string) (bool, path) {
 		list []string
 		at   path
 	}{
+		{r.weighted.GetRequestHeadersToRemove(), r.weightedAt},
 		{r.GetRequestHeadersToRemove(), r.at},
 		{r.host.GetRequestHeadersToRemove(), r.hostAt},
 		{r.m.routeConfig.GetRequestHeadersToRemove(), r.m.routeConfigAt},
@@ -201,5 +235,5 @@ func ends(d time.Duration) bool { return d > 0 && d < shortest }
 
 // loopback tells whether an address is reached from its machine only.
 func loopback(address string) bool {
-	return address == "" || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "[::1]") || strings.HasPrefix(address, "localhost:")
+	return address == "" || strings.HasPrefix(address, "unix:") || strings.HasPrefix(address, "127.") || strings.HasPrefix(address, "[::1]") || strings.HasPrefix(address, "localhost:")
 }
