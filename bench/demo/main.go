@@ -208,13 +208,7 @@ func (d *demonstration) burst(request load.Request) error {
 	for _, share := range result.Summary().Shares {
 		fmt.Fprintf(d.out, "  %-22s %3d requests\n", share.Replica, share.Requests)
 	}
-	// The spans of a batch leave warmpath within five seconds.
-	return d.stack.Await(d.ctx, "the burst's spans", func() error {
-		if len(byReason(d.sink.Spans(), "overflow")) == 0 {
-			return fmt.Errorf("no span of an overflow yet")
-		}
-		return nil
-	})
+	return nil
 }
 
 func percent(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }

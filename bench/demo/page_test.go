@@ -12,6 +12,7 @@ import (
 	"github.com/warmpath/warmpath/internal/live/view"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/stack"
+	"github.com/warmpath/warmpath/internal/testenv"
 )
 
 // The hit rates on the live page are within two points of what the replicas' caches
@@ -22,6 +23,8 @@ func TestLivePageTellsTheTruth(t *testing.T) {
 	s, err := stack.Start(t.Context(), stack.Options{
 		Warmpath: []string{o.warmpath}, Envoy: o.envoy, Dir: t.TempDir(), Replicas: 3,
 		Replica: replica.Params{TimeScale: timeScale}, Inspect: 1, Config: stack.Config{Strategy: "PREFIX_AWARE", PrefixLength: route.AutoPrefixLength},
+		// On a busy machine Envoy would give up on some streams, which then go uninspected.
+		Bootstrap: testenv.Replace(t, "message_timeout: 0.25s", "message_timeout: 5s"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -64,25 +64,45 @@ func change[T ~int64](from, to T) string {
 	return fmt.Sprintf("%+.0f %%", 100*(float64(to)/float64(from)-1))
 }
 
+// shown are the kinds of decisions that are told in words; not all of the last ones come
+// in every run.
+func shown() []kind {
+	return []kind{{"random", false, true}, {"home", false, true}, {"overflow", false, true}, {"home", true, true}, {"warm_elsewhere", true, false}, {"relief", true, false}}
+}
+
+// kind is a kind of decision: its reason, with the automatic length or not.
+type kind struct {
+	reason     string
+	auto, must bool
+}
+
+func (k kind) of(spans []otlpsink.Span) (found []otlpsink.Span) {
+	for _, s := range byReason(spans, k.reason) {
+		if isAuto(s) == k.auto {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
 // printDecisions tells a decision of each kind in words, from its span.
 func (d *demonstration) printDecisions() error {
-	fmt.Fprintln(d.out, "\nSome decisions, from their spans:")
-	all := d.sink.Spans()
-	for _, kind := range []struct {
-		reason     string
-		auto, must bool
-	}{{"random", false, true}, {"home", false, true}, {"overflow", false, true}, {"home", true, true}, {"warm_elsewhere", true, false}, {"relief", true, false}} {
-		var spans []otlpsink.Span
-		for _, s := range byReason(all, kind.reason) {
-			if isAuto(s) == kind.auto {
-				spans = append(spans, s)
+	// The spans of a batch leave warmpath within five seconds.
+	if err := d.stack.Await(d.ctx, "the spans", func() error {
+		for _, k := range shown() {
+			if k.must && len(k.of(d.sink.Spans())) == 0 {
+				return fmt.Errorf("no decision by %q was traced", k.reason)
 			}
 		}
-		switch {
-		case len(spans) > 0:
+		return nil
+	}); err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out, "\nSome decisions, from their spans:")
+	all := d.sink.Spans()
+	for _, k := range shown() {
+		if spans := k.of(all); len(spans) > 0 {
 			fmt.Fprintf(d.out, "  %s\n", words(spans[len(spans)/2]))
-		case kind.must:
-			return fmt.Errorf("no decision by %q was traced", kind.reason)
 		}
 	}
 	return nil
