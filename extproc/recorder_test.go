@@ -2,7 +2,6 @@ package extproc
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -74,23 +73,7 @@ func messagesOf(t testing.TB, lines ...string) (messages []*extprocv3.Processing
 func outcome(t testing.TB, settings Settings, policy route.Policy, endpoints int, messages []*extprocv3.ProcessingRequest) string {
 	t.Helper()
 	observer := new(recorder)
-	server := New(newRouter(t, policy, endpoints), settings, observer, one)
-	var b strings.Builder
-	f := &fakeStream{ctx: t.Context(), messages: messages, end: io.EOF}
-	f.answered = func(_ int, answers []*extprocv3.ProcessingResponse) {
-		for _, r := range answers {
-			fmt.Fprintln(&b, bodyModeLine.ReplaceAllString(describe(r), ""))
-		}
-	}
-	if err := server.Process(f); err != nil {
-		t.Errorf("Process returned %v", err)
-	}
-	f.flush()
-	idle(t, server.pools.Load().fallback.Router)
-	for i, r := range observer.records {
-		fmt.Fprintln(&b, observer.events[i], r.Problems, r.Decision, r.Status, r.Served, r.Missed, r.Unanswered, r.KeyChars, r.API)
-	}
-	return b.String()
+	return tell(t, New(newRouter(t, policy, endpoints), settings, observer, one), observer, messages)
 }
 
 var bodyModeLine = regexp.MustCompile(`\n +body mode.*`)

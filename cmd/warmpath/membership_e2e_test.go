@@ -66,6 +66,18 @@ func (tr *traffic) more(t *testing.T, s *stack.Stack, n int64) {
 	}
 }
 
+// spares fails if an endpoint gets requests that are decided from now on; why says what
+// it is that should get none.
+func (tr *traffic) spares(t *testing.T, s *stack.Stack, address, why string) {
+	t.Helper()
+	tr.more(t, s, 20) // what had been decided before has been sent
+	before := s.Replicas.Replica(address).Stats().Started
+	tr.more(t, s, 150)
+	if after := s.Replicas.Replica(address).Stats().Started; after != before {
+		t.Errorf("an endpoint that %s got %d new requests", why, after-before)
+	}
+}
+
 // Endpoints come and go through the file while requests run: none is lost, none
 // goes elsewhere than decided.
 func TestMembershipChangesLoseNothing(t *testing.T) {
