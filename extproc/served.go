@@ -16,6 +16,7 @@ import (
 // it cannot use the chosen one, so without this the count would stay on an
 // endpoint that does not have the request.
 func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extprocv3.HttpHeaders) {
+	s.record.Answered = time.Now()
 	for _, h := range headers.GetHeaders().GetHeaders() {
 		if h.GetKey() == ":status" {
 			s.record.Status, _ = strconv.Atoi(value(h))

@@ -89,3 +89,36 @@ func TestArmIsShown(t *testing.T) {
 		}
 	}
 }
+
+// A split whose share is raised in steps, or whose shareLength is mended as the warning says
+// (docs/OPERATIONS.md, trying a policy), is not warned of for what came before the change.
+func TestSplitIsJudgedSinceItsShareChanged(t *testing.T) {
+	set, _ := fleet.NewSet([]fleet.Endpoint{{Address: "10.0.0.1:80", Weight: 1}, {Address: "10.0.0.2:80", Weight: 1}})
+	router := route.NewRouter(route.Policy{})
+	router.SetMembership(set)
+	trials := trial.New(router)
+	policy := route.Policy{Strategy: route.PrefixAware, PrefixLength: route.AutoPrefixLength}
+	count := func(arm trial.Arm, n int) {
+		for range n {
+			trials.Current().Split.Count(arm, &trial.Asked{Chosen: "10.0.0.1:80", Reason: route.ByRandom})
+		}
+	}
+	trials.Set(trial.Settings{}, trial.Settings{Share: 0.05, ShareLength: 4096, Policy: policy})
+	count(trial.MainArm, 9500)
+	count(trial.SplitArm, 500)
+	trials.Set(trial.Settings{}, trial.Settings{Share: 0.5, ShareLength: 4096, Policy: policy})
+	count(trial.MainArm, 1000)
+	count(trial.SplitArm, 1000)
+	if got := offShares(&view.Pool{Name: "chat", Trials: Trials(trials)}); got != nil {
+		t.Errorf("half of the requests since the share is 0.5, and: %+v", got)
+	}
+	trials.Set(trial.Settings{}, trial.Settings{})
+	trials.Set(trial.Settings{}, trial.Settings{Share: 0.05, ShareLength: 256, Policy: policy})
+	count(trial.SplitArm, 10000) // one system prompt
+	trials.Set(trial.Settings{}, trial.Settings{Share: 0.05, ShareLength: 8192, Policy: policy})
+	count(trial.MainArm, 9500)
+	count(trial.SplitArm, 500)
+	if got := offShares(&view.Pool{Name: "chat", Trials: Trials(trials)}); got != nil {
+		t.Errorf("the advice was followed, and: %+v", got)
+	}
+}

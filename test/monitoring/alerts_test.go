@@ -131,6 +131,15 @@ var cases = []struct {
 		`warmpath_engine_cache_hit_ratio{endpoint="e3"}`: "0.01x120", `warmpath_prompt_characters_total{pool="chat"}`: "0+300000x120",
 		`warmpath_inspected_cached_tokens_total{endpoint="e1"}`: "0+1000x120",
 	}, nil},
+	// docs/OPERATIONS.md, trying a policy: only the split's prompts have an expectation.
+	{"a split of a twentieth that is warmer than the others", map[string]string{
+		`warmpath_expected_cached_characters_total{pool="chat"}`: "0+7600x120", `warmpath_prompt_characters_total{pool="chat"}`: "0+10000x120",
+		`warmpath_inspected_cached_tokens_total{endpoint="e1"}`: "0+2000x120",
+		`warmpath_split_decisions_total{pool="chat",arm="main"}`: "0+950x120", `warmpath_split_decisions_total{pool="chat",arm="split"}`: "0+50x120",
+	}, nil},
+	{"three answers of an endpoint, of prompts that were new", map[string]string{
+		`warmpath_inspected_prompt_tokens_total{endpoint="e2"}`: "0x90 400x12 800x12 1200x5", `warmpath_inspected_cached_tokens_total{endpoint="e2"}`: "0x120",
+	}, nil},
 	{"responses are not sent", map[string]string{
 		`warmpath_inspected_responses_total{result="not_sent"}`: "0+100x120",
 	}, []string{"WarmpathInspectionBlind"}},
@@ -198,6 +207,20 @@ func TestAlerts(t *testing.T) {
 		}
 		if r.Annotations["summary"] == "" || len(r.Annotations["description"]) < 60 {
 			t.Errorf("%s does not say what to do: %q", r.Alert, r.Annotations)
+		}
+	}
+}
+
+// An Envoy's control stream that goes over to the other process is no Envoy that is away:
+// docs/OPERATIONS.md, two warmpath processes behind one Envoy, says to alert on the sum.
+func TestEnvoyThatGoesOver(t *testing.T) {
+	all := good()
+	all[of("a", `warmpath_xds_envoys{}`)] = "1x100 0x19"
+	all[of("b", `warmpath_xds_envoys{}`)] = "0x100 1x19"
+	store, list := seed(t, all), rules(t)
+	for i := range list {
+		if found := store.firing(t, &list[i]); len(found) > 0 {
+			t.Errorf("%s fires: %v", list[i].Alert, found)
 		}
 	}
 }

@@ -126,13 +126,14 @@ type Warning struct {
 	Advice string `json:"advice"`
 }
 
-// Second is what was decided in one second.
+// Second is what was decided in one second, and what failed in it.
 type Second struct {
 	// Second counts from the start.
 	Second   int64    `json:"second"`
 	Requests uint32   `json:"requests"`
 	ByReason []uint32 `json:"byReason"`
-	Failed   uint32   `json:"failed"`
+	// Failed is how many answers were a 5xx, whenever their requests came.
+	Failed uint32 `json:"failed"`
 	// Cached characters, of Characters, were expected to be in the chosen endpoint's
 	// cache.
 	Cached     uint64 `json:"cached"`
