@@ -269,8 +269,8 @@ func TestHitRateIsOfTheLastMinute(t *testing.T) {
 		want float64
 	}{
 		{89, .9 * 30 / 60},
-		{115, .9},            // only the later ones are of the last minute
-		{149, .9},            // none are, so the last hundred count
+		{115, .9}, // only the later ones are of the last minute
+		{149, .9}, // none are, so the last hundred count
 		{89 + shownFor, .9},
 	} {
 		if rate := *x.tokens(tc.at).rate(); rate < tc.want-0.05 || rate > tc.want+0.05 {

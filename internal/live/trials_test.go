@@ -90,35 +90,39 @@ func TestArmIsShown(t *testing.T) {
 	}
 }
 
-// A split whose share is raised in steps, or whose shareLength is mended as the warning says
-// (docs/OPERATIONS.md, trying a policy), is not warned of for what came before the change.
-func TestSplitIsJudgedSinceItsShareChanged(t *testing.T) {
+// A split is judged by what came since its share is what it is, so that none is warned of
+// that is raised in steps, or whose shareLength is mended as the warning says; and by
+// prompts, as requests without one can only be the main arm's.
+func TestSplitIsJudgedByItsOwn(t *testing.T) {
 	set, _ := fleet.NewSet([]fleet.Endpoint{{Address: "10.0.0.1:80", Weight: 1}, {Address: "10.0.0.2:80", Weight: 1}})
 	router := route.NewRouter(route.Policy{})
 	router.SetMembership(set)
 	trials := trial.New(router)
-	policy := route.Policy{Strategy: route.PrefixAware, PrefixLength: route.AutoPrefixLength}
-	count := func(arm trial.Arm, n int) {
-		for range n {
-			trials.Current().Split.Count(arm, &trial.Asked{Chosen: "10.0.0.1:80", Reason: route.ByRandom})
+	for _, step := range []struct {
+		name                    string
+		share                   float64
+		length                  int
+		main, split, unprompted int
+		warned                  bool
+	}{
+		{"a twentieth", 0.05, 4096, 9500, 500, 0, false},
+		{"raised to a half", 0.5, 4096, 1000, 1000, 0, false},
+		{"one system prompt", 0.05, 256, 0, 10000, 0, true},
+		{"the advice is followed", 0.05, 8192, 9500, 500, 0, false},
+		{"three of four are no prompts", 0.5, 8192, 1000, 1000, 6000, false},
+		{"none is of the split", 0.4, 8192, 1000, 0, 0, true},
+	} {
+		trials.Set(trial.Settings{}, trial.Settings{Share: step.share, ShareLength: step.length, Policy: route.Policy{Strategy: route.LeastOutstandingRequests}})
+		count := func(n int, arm trial.Arm, keyed bool) {
+			for range n {
+				trials.Current().Split.Count(arm, &trial.Asked{Request: route.Request{Keyed: keyed}, Chosen: "10.0.0.1:80", Reason: route.ByRandom})
+			}
 		}
-	}
-	trials.Set(trial.Settings{}, trial.Settings{Share: 0.05, ShareLength: 4096, Policy: policy})
-	count(trial.MainArm, 9500)
-	count(trial.SplitArm, 500)
-	trials.Set(trial.Settings{}, trial.Settings{Share: 0.5, ShareLength: 4096, Policy: policy})
-	count(trial.MainArm, 1000)
-	count(trial.SplitArm, 1000)
-	if got := offShares(&view.Pool{Name: "chat", Trials: Trials(trials)}); got != nil {
-		t.Errorf("half of the requests since the share is 0.5, and: %+v", got)
-	}
-	trials.Set(trial.Settings{}, trial.Settings{})
-	trials.Set(trial.Settings{}, trial.Settings{Share: 0.05, ShareLength: 256, Policy: policy})
-	count(trial.SplitArm, 10000) // one system prompt
-	trials.Set(trial.Settings{}, trial.Settings{Share: 0.05, ShareLength: 8192, Policy: policy})
-	count(trial.MainArm, 9500)
-	count(trial.SplitArm, 500)
-	if got := offShares(&view.Pool{Name: "chat", Trials: Trials(trials)}); got != nil {
-		t.Errorf("the advice was followed, and: %+v", got)
+		count(step.main, trial.MainArm, true)
+		count(step.split, trial.SplitArm, true)
+		count(step.unprompted, trial.MainArm, false)
+		if got := offShares(&view.Pool{Name: "chat", Trials: Trials(trials)}); len(got) > 0 != step.warned {
+			t.Errorf("%s: %+v", step.name, got)
+		}
 	}
 }

@@ -267,7 +267,8 @@ func TestNoTrials(t *testing.T) {
 	}
 }
 
-// The state tells what has come since the policy is on trial, whatever came before.
+// The state tells what has come since the policy is on trial, whatever came before; of a
+// split since its share is what it is.
 func TestStateBeginsWithThePolicy(t *testing.T) {
 	p := newPool(t, route.Policy{}, 4)
 	one, other := route.Policy{Strategy: route.LeastOutstandingRequests}, route.Policy{Strategy: route.KVAware}
@@ -282,23 +283,23 @@ func TestStateBeginsWithThePolicy(t *testing.T) {
 		p.trials.Set(s, s)
 	}
 	for i, step := range []struct {
-		share  float64
-		policy route.Policy
-		send   int
-		since  uint64
+		share        float64
+		policy       route.Policy
+		send         int
+		since, split uint64
 	}{
-		{1, one, 3, 3},
-		{1, other, 4, 4},
-		{0.9999999, other, 5, 9}, // the same trial
-		{0, other, 2, 9},
-		{1, other, 1, 1},
+		{1, one, 3, 3, 3},
+		{1, other, 4, 4, 4},
+		{0.9999999, other, 5, 9, 5}, // the same trial of the shadow
+		{0, other, 2, 9, 0},
+		{1, other, 1, 1, 1},
 	} {
 		set(step.share, step.policy)
 		send(step.send)
 		s := p.trials.State()
 		shadow, split := s.OfShadow, s.OfSplit.Main.Decisions()+s.OfSplit.Split.Decisions()
-		if shadow.Real.Decisions() != step.since || shadow.Shadow.Decisions() != step.since || split != step.since || s.Shadow.Share != step.share {
-			t.Errorf("step %d: %d and %d decisions of the shadow, %d of the split, want %d", i, shadow.Real.Decisions(), shadow.Shadow.Decisions(), split, step.since)
+		if shadow.Real.Decisions() != step.since || shadow.Shadow.Decisions() != step.since || split != step.split || s.Shadow.Share != step.share {
+			t.Errorf("step %d: %d and %d decisions of the shadow, %d of the split, want %d and %d", i, shadow.Real.Decisions(), shadow.Shadow.Decisions(), split, step.since, step.split)
 		}
 		if n := shadow.Real.Characters; n != step.since*uint64(6*route.LevelChars+17) || shadow.Moved > step.since || shadow.Real.Mean < 0.2*float64(step.since) {
 			t.Errorf("step %d: %+v", i, shadow)

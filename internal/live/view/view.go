@@ -46,7 +46,8 @@ type Pool struct {
 	Trials   []Trial    `json:"trials,omitempty"`
 }
 
-// Trial is a policy on trial, and what has come of it and of the pool's own since it is.
+// Trial is a policy on trial, and what has come of it and of the pool's own since it is;
+// of a split since its share is what it is, and of prompts only.
 type Trial struct {
 	// Kind is shadow, which decides without effect, or split.
 	Kind string `json:"kind"`
