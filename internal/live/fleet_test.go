@@ -61,7 +61,8 @@ func TestFleet(t *testing.T) {
 		t.Errorf("hot are %+v", p.Hot)
 	}
 	if len(warnings) != 2 || warnings[0].Kind != "skew" || !strings.Contains(warnings[0].Text, "10.0.0.1:80 had 3.0 times") ||
-		!strings.Contains(warnings[0].Advice, "prefixLength: auto") || warnings[1].Kind != "overflow" {
+		!strings.Contains(warnings[0].Advice, "prefixLength: auto") || warnings[1].Kind != "overflow" ||
+		warnings[0].Pool != "default" || warnings[1].Pool != "default" {
 		t.Errorf("warned of %+v", warnings)
 	}
 }

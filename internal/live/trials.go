@@ -53,6 +53,7 @@ func offShares(p *view.Pool) (list []view.Warning) {
 		}
 		list = append(list, view.Warning{
 			Kind:   "split",
+			Pool:   p.Name,
 			Text:   fmt.Sprintf("In pool %s the split decides on %.1f %% of the prompts; its share is %.1f %%.", p.Name, 100*real, 100*t.Share),
 			Advice: "Many prompts begin with the same characters, and stay together. Set split.shareLength to more than what they share, such as a system prompt.",
 		})

@@ -122,7 +122,9 @@ type Hot struct {
 
 // Warning is something that an operator should look at, and what to do about it.
 type Warning struct {
+	// Kind is skew, overflow or split.
 	Kind   string `json:"kind"`
+	Pool   string `json:"pool"`
 	Text   string `json:"text"`
 	Advice string `json:"advice"`
 }
