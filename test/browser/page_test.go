@@ -144,9 +144,9 @@ func TestWarningsFollow(t *testing.T) {
 	until(t, ctx, says(1, 510, 810))
 	for condition, what := range map[string]string{
 		`said === 0`: "nothing is announced again",
-		`first === document.querySelector(".warning") && document.querySelectorAll(".warning").length === 1`: "it is the same warning",
+		`first === document.querySelector(".warning") && document.querySelectorAll(".warning").length === 1`:                                "it is the same warning",
 		`document.getElementById("warned").ariaLive === "polite" && !document.querySelector("#warnings[aria-live], #warnings [aria-live]")`: "only the kind is announced",
-		`document.getElementById("warned").getBoundingClientRect().height <= 1`: "what is announced is not seen",
+		`document.getElementById("warned").getBoundingClientRect().height <= 1`:                                                             "what is announced is not seen",
 	} {
 		if !value[bool](t, ctx, condition) {
 			t.Errorf("not so: %s (%s)", what, condition)
