@@ -253,6 +253,41 @@ func TestShadowOfWhoHasLeft(t *testing.T) {
 	}
 }
 
+// A request that another endpoint served than the chosen one counts there in what really
+// happens, and stays where it is in the shadow's world.
+func TestShadowFollowsWhoServed(t *testing.T) {
+	p := newPool(t, route.Policy{}, 4)
+	p.trials.Set(Settings{Share: 1, ShareLength: 256}, Settings{})
+	shadow := p.trials.Current().Shadow
+	var slots Slots
+	shadow.Decide(&Asked{Request: prompt(1, 1, 1), Chosen: "10.0.0.1:80"}, &slots)
+	real := func(address string) int64 {
+		for _, c := range shadow.world.real.Loads().Snapshot() {
+			if c.Address == address {
+				return c.Outstanding
+			}
+		}
+		return 0
+	}
+	for _, step := range []struct {
+		served        string
+		first, second int64
+	}{
+		{"10.0.0.1:80", 1, 0},
+		{"10.0.0.2:80", 0, 1},
+		{"10.9.9.9:80", 0, 0}, // nobody knows it
+		{"10.0.0.2:80", 0, 0},
+	} {
+		shadow.Served(step.served, &slots)
+		if first, second := real("10.0.0.1:80"), real("10.0.0.2:80"); first != step.first || second != step.second || shadow.Outstanding() != 1 {
+			t.Errorf("served by %s: %d and %d run really, %d in the shadow", step.served, first, second, shadow.Outstanding())
+		}
+	}
+	if slots.Release(); shadow.Outstanding() != 0 {
+		t.Error("the shadow keeps it")
+	}
+}
+
 // A pool without trials has none on trial.
 func TestNoTrials(t *testing.T) {
 	var none *Trials
