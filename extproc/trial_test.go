@@ -243,20 +243,21 @@ func TestShadowIsToldWhoServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observer := new(recorder)
 		server, trials := trying(t, route.Policy{}, 2, onTrial(1, route.Policy{}), trial.Settings{}, observer)
-		ask := func() (s *slowStream, chosen string) {
-			s, end := open(t, server)
-			t.Cleanup(end)
+		ask := func() (s *slowStream, end func(), chosen string) {
+			s, end = open(t, server)
 			s.messages <- message(t, "headers eos :method=GET :path=/v1/models mode:NONE")
 			synctest.Wait()
 			<-s.answers
-			return s, observer.records[len(observer.records)-1].Decision.Chosen
+			return s, end, observer.records[len(observer.records)-1].Decision.Chosen
 		}
-		first, chosen := ask()
+		first, end, chosen := ask()
+		defer end()
 		served := map[string]string{"10.0.0.1:80": "10.0.0.2:80", "10.0.0.2:80": "10.0.0.1:80"}[chosen]
 		first.messages <- message(t, "response 200 from="+served+" attempts=2")
 		synctest.Wait()
 		<-first.answers
-		_, chosen = ask()
+		_, end, chosen = ask()
+		defer end()
 		want := 2. // the first request's busiest, and the second's
 		if chosen == served {
 			want = 3
