@@ -18,7 +18,7 @@ func (b *budget) take(n, limit int64) bool {
 func (b *budget) give(n int64) { b.taken.Add(-n) }
 
 // reserveBody takes so many bytes into the budget of all bodies, until the request
-// is decided, and reports whether they were left.
+// is decided, or was read or answered if it is already, and reports whether they were left.
 func (s *stream) reserveBody(bytes int64) bool {
 	if !s.server.bodies.take(bytes, s.settings.TotalBodies) {
 		return false
@@ -28,6 +28,8 @@ func (s *stream) reserveBody(bytes int64) bool {
 }
 
 func (s *stream) releaseBody() {
-	s.server.bodies.give(s.reserved)
-	s.reserved = 0
+	if s.reserved != 0 {
+		s.server.bodies.give(s.reserved)
+		s.reserved = 0
+	}
 }

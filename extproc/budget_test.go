@@ -67,6 +67,37 @@ func TestBodiesShareABudget(t *testing.T) {
 	})
 }
 
+// A body that is asked for the recorder alone, and is not sent, as where Envoy may not, is
+// not waited for longer than until the request is answered.
+func TestBodyThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := recording(&notebook{none: true})
+		settings.TotalBodies = 70
+		server := New(newRouter(t, route.Policy{}, 3), settings, new(recorder), one)
+		for _, answered := range []bool{true, true, false} {
+			s, end := open(t, server)
+			s.messages <- message(t, chatOf60+"NONE")
+			synctest.Wait()
+			if a := <-s.answers; a.GetModeOverride().GetRequestBodyMode() != modeBuffered {
+				t.Error("the body is not asked for")
+			}
+			if answered {
+				s.messages <- message(t, "response 200 from=10.0.0.1:80 attempts=1")
+				synctest.Wait()
+				<-s.answers
+			}
+			defer end() // it runs meanwhile
+		}
+		s, end := open(t, server)
+		s.messages <- message(t, chatOf60+"NONE")
+		synctest.Wait()
+		if a := <-s.answers; a.GetModeOverride().GetRequestBodyMode() == modeBuffered {
+			t.Error("a body is asked for while that of another is awaited")
+		}
+		end()
+	})
+}
+
 // Bodies that come unasked are waited for as long as there is room.
 func TestUnaskedBodiesShareTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

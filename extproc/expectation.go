@@ -41,11 +41,12 @@ func (r *Record) Expected() (cached, chars int, known bool) {
 	return min(r.Decision.Warm, chars), chars, true
 }
 
-// CacheExpectation says what Expected comes to.
+// CacheExpectation says what Expected comes to. It is of the chosen endpoint, so that
+// nothing is expected where another has served, as after a retry.
 func (r *Record) CacheExpectation() CacheExpectation {
 	cached, chars, known := r.Expected()
 	switch {
-	case !known:
+	case !known, r.Served != "" && r.Served != r.Decision.Chosen:
 		return CacheUnknown
 	case cached > 0 && 2*cached >= chars:
 		return CacheWarm

@@ -38,3 +38,21 @@ func TestExpectation(t *testing.T) {
 		}
 	}
 }
+
+// What was expected of the chosen endpoint says nothing of another that served in its
+// place: the time to the first token after a retry is none of a warm cache. What the
+// decision expected stays.
+func TestExpectationOfWhoServed(t *testing.T) {
+	for served, want := range map[string]CacheExpectation{"": CacheWarm, "10.0.0.1:80": CacheWarm, "10.0.0.2:80": CacheUnknown} {
+		r := Record{
+			Served: served, PromptChars: 1000,
+			Decision: route.Decision{Strategy: route.PrefixAware, Keyed: true, HomeCount: 1, Warm: 1000, Chosen: "10.0.0.1:80"},
+		}
+		if got := r.CacheExpectation(); got != want {
+			t.Errorf("served by %q: %v, want %v", served, got, want)
+		}
+		if cached, chars, known := r.Expected(); cached != 1000 || chars != 1000 || !known {
+			t.Errorf("served by %q: %d of %d (known: %v)", served, cached, chars, known)
+		}
+	}
+}

@@ -59,6 +59,8 @@ type Record struct {
 	Problems []Problem
 	Decision route.Decision
 
+	// Answered is when the response's headers came, zero before.
+	Answered time.Time
 	// Status is the response's status code, 0 before it is known.
 	Status int
 	// Served is the endpoint that answered, as Envoy reports it; empty if it did

@@ -67,7 +67,6 @@ type recorded struct {
 	recording Recording // nil if the request is not recorded
 	// reading: the body comes for the recording alone; the request is decided.
 	reading  bool
-	answered time.Time
 	streamed bool
 }
 
@@ -160,12 +159,11 @@ func generates(a prefix.API) bool {
 	return true
 }
 
-// recordAnswer notes when and how a recorded request was answered.
+// recordAnswer notes how a recorded request was answered.
 func (s *stream) recordAnswer(headers *corev3.HeaderMap) {
 	if s.rec.recording == nil {
 		return
 	}
-	s.rec.answered = time.Now()
 	for _, h := range headers.GetHeaders() {
 		if h.GetKey() == "content-type" {
 			s.rec.streamed = isEventStream(value(h))
@@ -190,7 +188,7 @@ func (s *stream) endRecording() {
 	}
 	defer s.unrecordable()
 	s.rec.recording.End(Outcome{
-		Began: s.record.Began, Decided: s.record.Decided, Answered: s.rec.answered, Ended: time.Now(),
+		Began: s.record.Began, Decided: s.record.Decided, Answered: s.record.Answered, Ended: time.Now(),
 		Status: s.record.Status, Streamed: s.rec.streamed,
 	})
 }

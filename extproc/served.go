@@ -16,6 +16,8 @@ import (
 // it cannot use the chosen one, so without this the count would stay on an
 // endpoint that does not have the request.
 func (s *stream) responseHeaders(m *extprocv3.ProcessingRequest, headers *extprocv3.HttpHeaders) {
+	s.record.Answered = time.Now()
+	s.releaseBody() // of one that was asked for and did not come, as where Envoy may not send it
 	for _, h := range headers.GetHeaders().GetHeaders() {
 		if h.GetKey() == ":status" {
 			s.record.Status, _ = strconv.Atoi(value(h))
@@ -68,6 +70,9 @@ func (s *stream) bookServed() {
 	s.record.Missed = len(choices) > 0 && !slices.Contains(choices, served) && s.record.Attempts <= len(choices)
 	if served == s.record.Decision.Chosen {
 		return
+	}
+	if s.tried != nil && s.tried.current.Shadow != nil {
+		s.tried.current.Shadow.Served(served, &s.tried.slots)
 	}
 	counter, ok := s.pool.Router.Loads().Lookup(served)
 	switch {

@@ -238,6 +238,36 @@ func TestDefectInShadow(t *testing.T) {
 	}
 }
 
+// What really happens beside a shadow is where a request was served, also after a retry.
+func TestShadowIsToldWhoServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		observer := new(recorder)
+		server, trials := trying(t, route.Policy{}, 2, onTrial(1, route.Policy{}), trial.Settings{}, observer)
+		ask := func() (s *slowStream, end func(), chosen string) {
+			s, end = open(t, server)
+			s.messages <- message(t, "headers eos :method=GET :path=/v1/models mode:NONE")
+			synctest.Wait()
+			<-s.answers
+			return s, end, observer.records[len(observer.records)-1].Decision.Chosen
+		}
+		first, end, chosen := ask()
+		defer end()
+		served := map[string]string{"10.0.0.1:80": "10.0.0.2:80", "10.0.0.2:80": "10.0.0.1:80"}[chosen]
+		first.messages <- message(t, "response 200 from="+served+" attempts=2")
+		synctest.Wait()
+		<-first.answers
+		_, end, chosen = ask()
+		defer end()
+		want := 2. // the first request's busiest, and the second's
+		if chosen == served {
+			want = 3
+		}
+		if report, _ := trials.Report(); report.Real.Busiest != want {
+			t.Errorf("the busiest ran %v requests, want %v", report.Real.Busiest, want)
+		}
+	})
+}
+
 // What is on trial may change while requests run: each gives back what it holds where it
 // holds it, and is decided by what was on trial when it came.
 func TestTrialsChangeWhileRequestsRun(t *testing.T) {

@@ -39,6 +39,13 @@ func (p *program) newPolicies(c config.Config) (*policies, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, origin := range envoypolicy.Origins() {
+		for _, problem := range envoypolicy.Problems() {
+			if origin != envoypolicy.FromDefault { // that has none
+				p.metrics.PolicyFaults.WithLabelValues(origin.String(), problem.String()) // or the first one would not be an increase
+			}
+		}
+	}
 	return &policies{resolver: resolver, p: p, told: make(map[string]bool)}, nil
 }
 

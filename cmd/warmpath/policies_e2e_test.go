@@ -67,6 +67,9 @@ func TestPoliciesOfRoutes(t *testing.T) {
 	if n, err := s.Metric(t.Context(), "warmpath_policy_faults_total", `problem="unknown_policy"`); err != nil || n != 25 {
 		t.Errorf("unknown policies counted %v times (%v), want 25", n, err)
 	}
+	if n, err := s.Metric(t.Context(), "warmpath_policy_faults_total", `origin="route_metadata"`, `problem="malformed"`); err != nil || n != 0 {
+		t.Errorf("malformed policies counted %v times (%v), want 0", n, err)
+	}
 	// Threshold 1 of the JSON policy: five held streams fill five replicas.
 	open, counts := holdOpenAt(t, s, "/json/v1/chat/completions", body, 5)
 	if len(counts) != 5 {

@@ -84,8 +84,8 @@ func (s *Store) fill(pool string, members []view.Endpoint, bounds map[string]int
 		if x := s.inspected[m.Address]; x != nil {
 			said := x.tokens(now)
 			m.Actual = said.rate()
-			m.FirstTokenWarm, m.FirstTokenCold = x.first[extproc.CacheWarm].mean(), x.first[extproc.CacheCold].mean()
-			m.FirstTokenUnknown = x.first[extproc.CacheUnknown].mean()
+			m.FirstTokenWarm, m.FirstTokenCold = x.first[extproc.CacheWarm].mean(now), x.first[extproc.CacheCold].mean(now)
+			m.FirstTokenUnknown = x.first[extproc.CacheUnknown].mean(now)
 			read.add(said)
 		}
 	}

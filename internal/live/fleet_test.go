@@ -45,7 +45,7 @@ func TestFleet(t *testing.T) {
 		}
 		s.Decided(record(time.Duration(i)*time.Second/10, d))
 	}
-	s.Inspected("10.0.0.1:80", 100, 80, 0, extproc.CacheWarm)
+	s.hear("10.0.0.1:80", 10, heard{tokens: tokens{100, 80}})
 	pools, warnings := s.Fleet([]Pool{{Name: "chat", Router: router, Members: members}, {Router: router, Members: members}}, start().Add(11*time.Second))
 	if len(pools) != 2 || pools[0].Name != "chat" || pools[0].Requests != 0 || pools[0].Overflow != 0 {
 		t.Errorf("a pool without requests is %+v", pools[0])
@@ -61,7 +61,8 @@ func TestFleet(t *testing.T) {
 		t.Errorf("hot are %+v", p.Hot)
 	}
 	if len(warnings) != 2 || warnings[0].Kind != "skew" || !strings.Contains(warnings[0].Text, "10.0.0.1:80 had 3.0 times") ||
-		!strings.Contains(warnings[0].Advice, "prefixLength: auto") || warnings[1].Kind != "overflow" {
+		!strings.Contains(warnings[0].Advice, "prefixLength: auto") || warnings[1].Kind != "overflow" ||
+		warnings[0].Pool != "default" || warnings[1].Pool != "default" {
 		t.Errorf("warned of %+v", warnings)
 	}
 }
@@ -73,7 +74,7 @@ func crowd(n int) (*Store, Pool) {
 	s := New(start())
 	for _, m := range members() {
 		s.Decided(record(time.Second, decision(m.Address, route.Home)))
-		s.Inspected(m.Address, 100, 80, time.Second, extproc.CacheWarm)
+		s.hear(m.Address, 1, heard{tokens{100, 80}, time.Second, extproc.CacheWarm})
 	}
 	return s, Pool{Router: router, Members: members}
 }

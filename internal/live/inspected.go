@@ -11,7 +11,8 @@ import (
 // and those of the last minute.
 type inspected struct {
 	at     int64 // second of the last one
-	n      int   // how many there were
+	told   int64 // second of the last one that told of tokens
+	n      int   // how many of these there were
 	last   [many]tokens
 	sum    tokens // of last
 	minute [parts]answers
@@ -19,8 +20,13 @@ type inspected struct {
 	first [extproc.CacheWarm + 1]meanTime
 }
 
-// many answers are as good as all.
-const many = 100
+const (
+	// many answers are as good as all.
+	many = 100
+	// shownFor is how many seconds what answers said is shown after the last of them, as
+	// long as the time lines go back.
+	shownFor = MaxSeconds
+)
 
 // tokens are those of prompts, and the cached ones among them.
 type tokens struct{ prompt, cached int64 }
@@ -36,7 +42,10 @@ type answers struct {
 }
 
 func (x *inspected) add(now int64, one tokens) {
-	x.at = now
+	if now-x.told > shownFor {
+		x.n, x.last, x.sum = 0, [many]tokens{}, tokens{}
+	}
+	x.told = now
 	oldest := &x.last[x.n%many]
 	x.sum.sub(*oldest)
 	x.sum.add(one)
@@ -51,7 +60,7 @@ func (x *inspected) add(now int64, one tokens) {
 }
 
 // tokens are those of the answers of the last minute, and if these are few of the last
-// ones that there were.
+// ones that there were; none if that was long ago.
 func (x *inspected) tokens(now int64) (sum tokens) {
 	var n int64
 	for _, part := range x.minute {
@@ -60,8 +69,11 @@ func (x *inspected) tokens(now int64) (sum tokens) {
 			sum.add(part.sum)
 		}
 	}
-	if n >= many {
+	switch {
+	case n >= many:
 		return sum
+	case now-x.told > shownFor:
+		return tokens{}
 	}
 	return x.sum
 }
@@ -75,14 +87,21 @@ func (t tokens) rate() *float64 {
 }
 
 // meanTime is the mean of times, of which the earlier count less and less.
-type meanTime struct{ sum, n float64 }
-
-func (m *meanTime) add(d time.Duration) {
-	m.sum, m.n = m.sum*fade+d.Seconds(), m.n*fade+1
+type meanTime struct {
+	at     int64 // second of the last one
+	sum, n float64
 }
 
-func (m *meanTime) mean() float64 {
-	if m.n == 0 {
+func (m *meanTime) add(now int64, d time.Duration) {
+	if now-m.at > shownFor {
+		*m = meanTime{}
+	}
+	m.at, m.sum, m.n = now, m.sum*fade+d.Seconds(), m.n*fade+1
+}
+
+// mean is 0 if there is none, or none but of long ago.
+func (m *meanTime) mean(now int64) float64 {
+	if m.n == 0 || now-m.at > shownFor {
 		return 0
 	}
 	return m.sum / m.n
@@ -91,34 +110,47 @@ func (m *meanTime) mean() float64 {
 // fade is what an answer that was looked at counts for after the next one.
 const fade = 0.99
 
+// heard is what an answer said that was looked at.
+type heard struct {
+	tokens   tokens        // no prompt if it did not tell
+	first    time.Duration // how long its first content took; 0 if that is not known
+	expected extproc.CacheExpectation
+}
+
 // inspect takes what was read of a response. Engines that leave the cached tokens out when
 // there are none are believed only if they have told of some before.
 func (s *Store) inspect(r *extproc.Record) {
-	i := r.Inspection
-	if i.Result != extproc.InspectionRead && (i.Result != extproc.InspectionNoCached || !s.tellsOfCached(r.Served)) {
-		return
+	i, h := r.Inspection, heard{expected: r.CacheExpectation()}
+	if i.Result == extproc.InspectionRead || i.Result == extproc.InspectionNoCached && s.tellsOfCached(r.Served) {
+		h.tokens = tokens{i.PromptTokens, i.CachedTokens}
 	}
-	var first time.Duration
 	if !i.FirstToken.IsZero() {
-		first = i.FirstToken.Sub(r.Began)
+		h.first = i.FirstToken.Sub(r.Began)
 	}
-	s.Inspected(r.Served, int(i.PromptTokens), int(i.CachedTokens), first, r.CacheExpectation())
+	s.hear(r.Served, s.secondOf(time.Now()), h)
 }
 
 func (s *Store) tellsOfCached(address string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.inspected[address] != nil
+	x := s.inspected[address]
+	return x != nil && x.n > 0
 }
 
 // Inspected tells what an engine said of a prompt: its tokens, and those that it found in
-// its cache; and how long its first content took, 0 if that is not known, which counts
-// with those of which the same was expected. Endpoints that were never chosen are ignored.
+// its cache, 0 of 0 if it did not say; and how long its first content took, 0 if that is
+// not known, which counts with those of which the same was expected. Endpoints that were
+// never chosen are ignored.
 func (s *Store) Inspected(address string, promptTokens, cachedTokens int, firstToken time.Duration, expected extproc.CacheExpectation) {
-	if promptTokens <= 0 || cachedTokens < 0 || cachedTokens > promptTokens {
+	s.hear(address, s.secondOf(time.Now()), heard{tokens{int64(promptTokens), int64(cachedTokens)}, firstToken, expected})
+}
+
+// hear counts an answer of the second now.
+func (s *Store) hear(address string, now int64, h heard) {
+	told := h.tokens.prompt > 0 && h.tokens.cached >= 0 && h.tokens.cached <= h.tokens.prompt
+	if !told && h.first <= 0 {
 		return
 	}
-	now := s.secondOf(time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.inspected[address]
@@ -129,9 +161,12 @@ func (s *Store) Inspected(address string, promptTokens, cachedTokens int, firstT
 		x = new(inspected)
 		s.inspected[address] = x
 	}
-	x.add(now, tokens{int64(promptTokens), int64(cachedTokens)})
-	if firstToken > 0 {
-		x.first[expected].add(firstToken)
+	x.at = now
+	if told {
+		x.add(now, h.tokens)
+	}
+	if h.first > 0 {
+		x.first[h.expected].add(now, h.first)
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *Store) Decided(r *extproc.Record) {
 
 // Served implements extproc.Observer.
 func (s *Store) Served(r *extproc.Record) {
-	now := s.secondOf(r.Decided)
+	now := s.secondOf(r.Answered)
 	s.mu.Lock()
 	if e := s.last.find(r); e != nil {
 		e.served(r)
@@ -85,7 +85,7 @@ func (s *Store) Served(r *extproc.Record) {
 	}
 	s.probes.served(r)
 	if at := s.second(now); at != nil && r.Status >= 500 {
-		at.failed++ // with its request, so that it is no larger part than there was
+		at.failed++ // not with its request, whose second has been told of
 	}
 	s.mu.Unlock()
 }

@@ -244,7 +244,8 @@ func TestInspected(t *testing.T) {
 		s.Inspected("a", 1000, 250, 400*time.Millisecond, extproc.CacheCold)
 	}
 	x := s.inspected["a"]
-	if rate := *x.tokens(s.secondOf(time.Now())).rate(); rate < 0.49 || rate > 0.51 || x.first[extproc.CacheWarm].mean() < 0.099 || x.first[extproc.CacheWarm].mean() > 0.101 || x.first[extproc.CacheCold].mean() < 0.399 {
+	warm, cold := x.first[extproc.CacheWarm].mean(x.at), x.first[extproc.CacheCold].mean(x.at)
+	if rate := *x.tokens(x.at).rate(); rate < 0.49 || rate > 0.51 || warm < 0.099 || warm > 0.101 || cold < 0.399 {
 		t.Errorf("hit rate %v, first token %v", rate, x.first)
 	}
 }
@@ -268,12 +269,48 @@ func TestHitRateIsOfTheLastMinute(t *testing.T) {
 		want float64
 	}{
 		{89, .9 * 30 / 60},
-		{115, .9},            // only the later ones are of the last minute
-		{149, .9},            // none are, so the last hundred count
-		{10_000_000_000, .9}, // long ago
+		{115, .9}, // only the later ones are of the last minute
+		{149, .9}, // none are, so the last hundred count
+		{89 + shownFor, .9},
 	} {
 		if rate := *x.tokens(tc.at).rate(); rate < tc.want-0.05 || rate > tc.want+0.05 {
 			t.Errorf("at second %d: %.3f, want %.3f", tc.at, rate, tc.want)
+		}
+	}
+}
+
+// What answers said is not shown for ever, and does not come back with the next one. The
+// tokens and the times of each expectation are so each for itself.
+func TestOldAnswersAreNotShown(t *testing.T) {
+	s := New(start())
+	s.Decided(record(0, decision("a", route.Home)))
+	warm, cold := time.Second, 4*time.Second
+	s.hear("a", 10, heard{tokens{100, 90}, warm, extproc.CacheWarm})
+	x := s.inspected["a"]
+	shown := func(now int64) [4]float64 {
+		rate := x.tokens(now).rate()
+		if rate == nil {
+			rate = new(-1.)
+		}
+		return [4]float64{*rate, x.first[extproc.CacheWarm].mean(now), x.first[extproc.CacheCold].mean(now), float64(x.at)}
+	}
+	for _, tc := range []struct {
+		now  int64
+		said *heard
+		want [4]float64
+	}{
+		{10 + shownFor, nil, [4]float64{0.9, 1, 0, 10}},
+		{11 + shownFor, nil, [4]float64{-1, 0, 0, 10}},
+		{11 + shownFor, &heard{first: cold, expected: extproc.CacheCold}, [4]float64{-1, 0, 4, 11 + shownFor}},
+		{12 + shownFor, &heard{tokens: tokens{100, 20}}, [4]float64{0.2, 0, 4, 12 + shownFor}},
+		{13 + shownFor, &heard{first: 3 * warm, expected: extproc.CacheWarm}, [4]float64{0.2, 3, 4, 13 + shownFor}},
+		{12 + 2*shownFor, nil, [4]float64{0.2, 3, 0, 13 + shownFor}},
+	} {
+		if tc.said != nil {
+			s.hear("a", tc.now, *tc.said)
+		}
+		if got := shown(tc.now); got != tc.want {
+			t.Errorf("at second %d with %+v: %v, want %v", tc.now, tc.said, got, tc.want)
 		}
 	}
 }
@@ -293,7 +330,7 @@ func TestTokensOfTheLastAnswers(t *testing.T) {
 		for _, one := range all[max(len(all)-many, 0):] {
 			want.add(one)
 		}
-		if got := x.tokens(10_000); got != want {
+		if got := x.tokens(int64(len(all))); got != want {
 			t.Fatalf("%+v after %d answers, want %+v", got, len(all), want)
 		}
 	})
@@ -309,11 +346,14 @@ func TestInspectionsCount(t *testing.T) {
 	for _, tc := range []struct {
 		inspection extproc.Inspection
 		want       tokens
+		first      float64 // mean, in seconds
 	}{
-		{extproc.Inspection{Result: extproc.InspectionNoUsage, PromptTokens: 7}, tokens{}},
-		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, tokens{}},
-		{extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 100, CachedTokens: 80, FirstToken: r.Began.Add(time.Second)}, tokens{100, 80}},
-		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, tokens{200, 80}},
+		{extproc.Inspection{Result: extproc.InspectionNoUsage, PromptTokens: 7}, tokens{}, 0},
+		// OpenAI's streams end with their usage only if the client asks for it.
+		{extproc.Inspection{Result: extproc.InspectionNoUsage, FirstToken: r.Began.Add(time.Second)}, tokens{}, 1},
+		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100, FirstToken: r.Began.Add(time.Second)}, tokens{}, 1},
+		{extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 100, CachedTokens: 80, FirstToken: r.Began.Add(time.Second)}, tokens{100, 80}, 1},
+		{extproc.Inspection{Result: extproc.InspectionNoCached, PromptTokens: 100}, tokens{200, 80}, 1},
 	} {
 		r.Inspection = &tc.inspection
 		s.Ended(r)
@@ -324,9 +364,9 @@ func TestInspectionsCount(t *testing.T) {
 		if got := x.tokens(x.at); got != tc.want {
 			t.Errorf("%+v: %+v, want %+v", tc.inspection, got, tc.want)
 		}
-	}
-	if x := s.inspected["a"]; x.first[extproc.CacheWarm].mean() != 1 || x.first[extproc.CacheCold].n != 0 {
-		t.Errorf("first token of a warm prompt: %+v", x)
+		if got := x.first[extproc.CacheWarm].mean(x.at); got != tc.first || x.first[extproc.CacheCold].n != 0 {
+			t.Errorf("%+v: first token of a warm prompt after %v s, want %v", tc.inspection, got, tc.first)
+		}
 	}
 }
 
@@ -371,8 +411,29 @@ func TestUnknownIsNotCold(t *testing.T) {
 	s.Served(r)
 	r.Inspection = &extproc.Inspection{Result: extproc.InspectionRead, PromptTokens: 100, CachedTokens: 90, FirstToken: r.Began.Add(time.Second)}
 	s.Ended(r)
-	pools, _ := s.Fleet([]Pool{{Router: router, Members: members}}, start().Add(2*time.Second))
+	pools, _ := s.Fleet([]Pool{{Router: router, Members: members}}, time.Now())
 	if m := pools[0].Members[0]; m.FirstTokenWarm != 0 || m.FirstTokenCold != 0 || m.FirstTokenUnknown != 1 {
 		t.Errorf("first tokens %v, %v and %v s, warm, cold and unknown; nothing is known of it", m.FirstTokenWarm, m.FirstTokenCold, m.FirstTokenUnknown)
+	}
+}
+
+// A failure counts in the second in which it is seen, so that who follows the stream is
+// told of those that come later than their requests, as a timeout does.
+func TestLateFailuresAreTold(t *testing.T) {
+	s := New(start())
+	r := record(1500*time.Millisecond, decision("10.0.0.1:80", route.Home))
+	s.Decided(r)
+	first, _, next := s.Since(Since{}, start().Add(3*time.Second))
+	r.Status, r.Served, r.Answered = 504, "10.0.0.1:80", start().Add(6*time.Second)
+	s.Served(r)
+	s.Ended(r)
+	later, _, _ := s.Since(next, start().Add(8*time.Second))
+	for _, x := range append(first, later...) {
+		if want := x.Second == 6; (x.Failed == 1) != want || x.Failed > 1 {
+			t.Errorf("second %d: %d failures", x.Second, x.Failed)
+		}
+	}
+	if len(first)+len(later) != 8 {
+		t.Errorf("%d and %d seconds, want 8", len(first), len(later))
 	}
 }

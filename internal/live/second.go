@@ -16,7 +16,7 @@ const reasons = 16
 type second struct {
 	at            int64 // which one; -1 for none
 	requests      uint32
-	failed        uint32
+	failed        uint32 // answered in this second
 	byReason      [reasons]uint32
 	cached, chars uint64
 	took          histogram

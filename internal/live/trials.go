@@ -34,14 +34,14 @@ func trialOf(kind string, s trial.Settings, main, tried trial.Total) view.Trial 
 	}
 }
 
-// A split is off its share if its part of at least offShareRequests requests is offShare
+// A split is off its share if its part of at least offShareRequests prompts is offShare
 // times it, or a part of that.
 const (
 	offShare         = 3
 	offShareRequests = 200
 )
 
-// offShares warns of splits that decide on far more or fewer requests than their share:
+// offShares warns of splits that decide on far more or fewer prompts than their share:
 // it is one of conversations, told apart by their first characters, and where these are
 // the same for many it takes all of them or none.
 func offShares(p *view.Pool) (list []view.Warning) {
@@ -53,7 +53,8 @@ func offShares(p *view.Pool) (list []view.Warning) {
 		}
 		list = append(list, view.Warning{
 			Kind:   "split",
-			Text:   fmt.Sprintf("In pool %s the split decides on %.1f %% of the requests; its share is %.1f %%.", p.Name, 100*real, 100*t.Share),
+			Pool:   p.Name,
+			Text:   fmt.Sprintf("In pool %s the split decides on %.1f %% of the prompts; its share is %.1f %%.", p.Name, 100*real, 100*t.Share),
 			Advice: "Many prompts begin with the same characters, and stay together. Set split.shareLength to more than what they share, such as a system prompt.",
 		})
 	}

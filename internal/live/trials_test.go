@@ -69,7 +69,7 @@ func TestSplitOffItsShare(t *testing.T) {
 		p := view.Pool{Name: "chat", Trials: []view.Trial{{
 			Kind: tc.kind, Share: tc.share, Main: view.Outcome{Requests: tc.main}, Tried: view.Outcome{Requests: tc.tried},
 		}}}
-		if got := offShares(&p); len(got) > 0 != tc.warned {
+		if got := offShares(&p); len(got) > 0 != tc.warned || tc.warned && got[0].Pool != "chat" {
 			t.Errorf("%+v: %+v", tc, got)
 		}
 	}
@@ -86,6 +86,43 @@ func TestArmIsShown(t *testing.T) {
 	for i, want := range []string{"", "main", "split"} {
 		if d := decisions[i]; d.Arm != want || strings.Contains(d.Sentence, "split") != (want == "split") {
 			t.Errorf("%+v", d)
+		}
+	}
+}
+
+// A split is judged by what came since its share is what it is, so that none is warned of
+// that is raised in steps, or whose shareLength is mended as the warning says; and by
+// prompts, as requests without one can only be the main arm's.
+func TestSplitIsJudgedByItsOwn(t *testing.T) {
+	set, _ := fleet.NewSet([]fleet.Endpoint{{Address: "10.0.0.1:80", Weight: 1}, {Address: "10.0.0.2:80", Weight: 1}})
+	router := route.NewRouter(route.Policy{})
+	router.SetMembership(set)
+	trials := trial.New(router)
+	for _, step := range []struct {
+		name                    string
+		share                   float64
+		length                  int
+		main, split, unprompted int
+		warned                  bool
+	}{
+		{"a twentieth", 0.05, 4096, 9500, 500, 0, false},
+		{"raised to a half", 0.5, 4096, 1000, 1000, 0, false},
+		{"one system prompt", 0.05, 256, 0, 10000, 0, true},
+		{"the advice is followed", 0.05, 8192, 9500, 500, 0, false},
+		{"three of four are no prompts", 0.5, 8192, 1000, 1000, 6000, false},
+		{"none is of the split", 0.4, 8192, 1000, 0, 0, true},
+	} {
+		trials.Set(trial.Settings{}, trial.Settings{Share: step.share, ShareLength: step.length, Policy: route.Policy{Strategy: route.LeastOutstandingRequests}})
+		count := func(n int, arm trial.Arm, keyed bool) {
+			for range n {
+				trials.Current().Split.Count(arm, &trial.Asked{Request: route.Request{Keyed: keyed}, Chosen: "10.0.0.1:80", Reason: route.ByRandom})
+			}
+		}
+		count(step.main, trial.MainArm, true)
+		count(step.split, trial.SplitArm, true)
+		count(step.unprompted, trial.MainArm, false)
+		if got := offShares(&view.Pool{Name: "chat", Trials: Trials(trials)}); len(got) > 0 != step.warned {
+			t.Errorf("%s: %+v", step.name, got)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func skewed(p *view.Pool, policy route.Policy) []view.Warning {
 		return nil
 	}
 	return []view.Warning{{
-		Kind: "skew",
+		Kind: "skew", Pool: p.Name,
 		Text: fmt.Sprintf("Pool %s is skewed: %s had %.1f times its part of the last minute's requests (%d of %.0f).",
 			p.Name, p.Members[busiest].Address, most, p.Members[busiest].Requests, requests),
 		Advice: skewAdvice(policy),
@@ -81,6 +81,7 @@ func overflowing(p *view.Pool, policy route.Policy) []view.Warning {
 	}
 	return []view.Warning{{
 		Kind:   "overflow",
+		Pool:   p.Name,
 		Text:   fmt.Sprintf("In pool %s %.0f %% of the last minute's requests did not go to their home because of the load.", p.Name, 100*p.Overflow),
 		Advice: advice,
 	}}

@@ -13,11 +13,11 @@ import (
 
 // ByAddress refuses, with 421, what is sent to a name that somebody may have made to
 // point here: without TLS only addresses and localhost are not such names. On a Unix
-// socket no browser asks.
+// socket no browser asks, and none asks without a host, as HTTP/1.0 may.
 func ByAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		if (!ok || local.Network() != "unix") && r.TLS == nil && !isAddress(r.Host) {
+		if (!ok || local.Network() != "unix") && r.TLS == nil && r.Host != "" && !isAddress(r.Host) {
 			refuse(w, r.Host)
 			return
 		}

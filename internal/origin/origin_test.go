@@ -18,7 +18,7 @@ func TestByAddress(t *testing.T) {
 		"localhost": 200, "localhost:9004": 200, "LOCALHOST:9004": 200, "localhost.": 200, "localhost.:9004": 200,
 		"127.0.0.1": 200, "127.0.0.1:9004": 200, "[::1]": 200, "[::1]:9004": 200, "10.1.2.3:9004": 200,
 		"evil.example": 421, "evil.example:9004": 421, "localhost.evil.example": 421, "localhost..": 421, "127.0.0.1.nip.io": 421,
-		"": 421, ":9004": 421, ".": 421, "warmpath": 421,
+		"": 200, ":9004": 421, ".": 421, "warmpath": 421,
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		r.Host = host

@@ -23,7 +23,7 @@ type HotPrefix struct {
 }
 
 // HotPrefixes returns at most so many prefixes, the hottest first: those at which the
-// recent requests part. It looks at a bounded number of requests, one at a time, so that
+// recent requests part, and that an endpoint of now has served. It looks at a bounded number of requests, one at a time, so that
 // it holds decisions up no longer than one of them. Without the automatic prefix length
 // and KVAware there are none.
 func (r *Router) HotPrefixes(most int) []HotPrefix {
@@ -59,7 +59,9 @@ func (t *Table) hotOf(i int, found map[uint64]HotPrefix) bool {
 				p.Holders = append(p.Holders, t.candidates[k].address)
 			}
 		}
-		found[b.Key] = p
+		if len(p.Holders) > 0 {
+			found[b.Key] = p
+		}
 	})
 	return true
 }

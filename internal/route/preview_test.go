@@ -114,6 +114,10 @@ func TestHotPrefixes(t *testing.T) {
 	if got := w.router.HotPrefixes(1); len(got) != 1 || got[0].Depth != 32*LevelChars {
 		t.Errorf("the one at the top is %+v", got)
 	}
+	w.router.SetMembership(setOf(endpoints(10)[8:]...))
+	if got := w.router.HotPrefixes(20); len(got) != 0 {
+		t.Errorf("nobody who has served one is left, and hot are %+v", got)
+	}
 }
 
 // The bounds are those by which the router decides.

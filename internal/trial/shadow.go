@@ -61,6 +61,16 @@ func (s *Slots) Release() {
 	s.shadow.Release()
 }
 
+// Served moves a request in what really happens to the endpoint that served it: Envoy may
+// have gone on from the one that was chosen. What the shadow would have done stays.
+func (s *Shadow) Served(address string, slots *Slots) {
+	if counter, ok := s.world.real.Loads().Lookup(address); ok {
+		slots.real.Move(counter)
+	} else {
+		slots.real.Release() // it runs where nothing is counted
+	}
+}
+
 // Decide decides a request again, if it is in the share, counts what came of it, and
 // leaves what it holds in slots, which must hold nothing. The request's random number is
 // that of the real decision: where both policies draw, they draw alike.

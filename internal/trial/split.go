@@ -58,9 +58,13 @@ func (s *Split) Arm(levels []uint64, key uint64) Arm {
 	return MainArm
 }
 
-// Count counts a decision of an arm, and notes where the request was sent: that is known
-// of the requests of both arms, whatever their strategies remember.
+// Count counts a decision of an arm, if it was on a prompt: nothing else tells whose a
+// request is. It notes where the request was sent: that is known of the requests of both
+// arms, whatever their strategies remember.
 func (s *Split) Count(arm Arm, a *Asked) {
+	if !a.Request.Keyed {
+		arm = NoArm
+	}
 	total := &s.totals.arms[arm]
 	total.reasons[a.Reason].Add(1)
 	if warm, ok := s.booked.Table().Book(a.Chosen, &a.Request); ok && arm != NoArm {

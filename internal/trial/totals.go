@@ -102,7 +102,7 @@ type ShadowReport struct {
 	Outstanding int64
 }
 
-// SplitReport compares the arms of a split.
+// SplitReport compares the arms of a split, by the decisions on prompts.
 type SplitReport struct{ Main, Split Total }
 
 func (t *totals) shadowReport() ShadowReport {
@@ -128,7 +128,8 @@ func (t *Trials) Report() (shadow *ShadowReport, split *SplitReport) {
 	return shadow, split
 }
 
-// State is what is on trial and what has come of it since it is, with the same policy.
+// State is what is on trial and what has come of it since it is: a shadow with the same
+// policy, a split with the same share of the same conversations too.
 type State struct {
 	// Shadow and Split are off with a share of 0; then the reports say nothing.
 	Shadow, Split Settings

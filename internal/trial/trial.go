@@ -81,12 +81,13 @@ func (t *Trials) Set(shadow, split Settings) {
 	t.leave(old, next)
 }
 
-// begin notes what has come so far if another policy is to be tried. t.mu is held.
+// begin notes what has come so far if another policy is to be tried, or another share of
+// the requests is to be the split's, which is judged by that. t.mu is held.
 func (t *Trials) begin(shadow, split Settings) {
 	if shadow.Policy != t.shadow.Policy || t.shadow.Share == 0 {
 		t.before.shadow = t.totals.shadowReport()
 	}
-	if split.Policy != t.split.Policy || t.split.Share == 0 {
+	if split != t.split {
 		t.before.split = t.totals.splitReport()
 	}
 }

@@ -253,6 +253,41 @@ func TestShadowOfWhoHasLeft(t *testing.T) {
 	}
 }
 
+// A request that another endpoint served than the chosen one counts there in what really
+// happens, and stays where it is in the shadow's world.
+func TestShadowFollowsWhoServed(t *testing.T) {
+	p := newPool(t, route.Policy{}, 4)
+	p.trials.Set(Settings{Share: 1, ShareLength: 256}, Settings{})
+	shadow := p.trials.Current().Shadow
+	var slots Slots
+	shadow.Decide(&Asked{Request: prompt(1, 1, 1), Chosen: "10.0.0.1:80"}, &slots)
+	real := func(address string) int64 {
+		for _, c := range shadow.world.real.Loads().Snapshot() {
+			if c.Address == address {
+				return c.Outstanding
+			}
+		}
+		return 0
+	}
+	for _, step := range []struct {
+		served        string
+		first, second int64
+	}{
+		{"10.0.0.1:80", 1, 0},
+		{"10.0.0.2:80", 0, 1},
+		{"10.9.9.9:80", 0, 0}, // nobody knows it
+		{"10.0.0.2:80", 0, 0},
+	} {
+		shadow.Served(step.served, &slots)
+		if first, second := real("10.0.0.1:80"), real("10.0.0.2:80"); first != step.first || second != step.second || shadow.Outstanding() != 1 {
+			t.Errorf("served by %s: %d and %d run really, %d in the shadow", step.served, first, second, shadow.Outstanding())
+		}
+	}
+	if slots.Release(); shadow.Outstanding() != 0 {
+		t.Error("the shadow keeps it")
+	}
+}
+
 // A pool without trials has none on trial.
 func TestNoTrials(t *testing.T) {
 	var none *Trials
@@ -267,7 +302,8 @@ func TestNoTrials(t *testing.T) {
 	}
 }
 
-// The state tells what has come since the policy is on trial, whatever came before.
+// The state tells what has come since the policy is on trial, whatever came before; of a
+// split since its share is what it is.
 func TestStateBeginsWithThePolicy(t *testing.T) {
 	p := newPool(t, route.Policy{}, 4)
 	one, other := route.Policy{Strategy: route.LeastOutstandingRequests}, route.Policy{Strategy: route.KVAware}
@@ -282,23 +318,23 @@ func TestStateBeginsWithThePolicy(t *testing.T) {
 		p.trials.Set(s, s)
 	}
 	for i, step := range []struct {
-		share  float64
-		policy route.Policy
-		send   int
-		since  uint64
+		share        float64
+		policy       route.Policy
+		send         int
+		since, split uint64
 	}{
-		{1, one, 3, 3},
-		{1, other, 4, 4},
-		{0.9999999, other, 5, 9}, // the same trial
-		{0, other, 2, 9},
-		{1, other, 1, 1},
+		{1, one, 3, 3, 3},
+		{1, other, 4, 4, 4},
+		{0.9999999, other, 5, 9, 5}, // the same trial of the shadow
+		{0, other, 2, 9, 0},
+		{1, other, 1, 1, 1},
 	} {
 		set(step.share, step.policy)
 		send(step.send)
 		s := p.trials.State()
 		shadow, split := s.OfShadow, s.OfSplit.Main.Decisions()+s.OfSplit.Split.Decisions()
-		if shadow.Real.Decisions() != step.since || shadow.Shadow.Decisions() != step.since || split != step.since || s.Shadow.Share != step.share {
-			t.Errorf("step %d: %d and %d decisions of the shadow, %d of the split, want %d", i, shadow.Real.Decisions(), shadow.Shadow.Decisions(), split, step.since)
+		if shadow.Real.Decisions() != step.since || shadow.Shadow.Decisions() != step.since || split != step.split || s.Shadow.Share != step.share {
+			t.Errorf("step %d: %d and %d decisions of the shadow, %d of the split, want %d and %d", i, shadow.Real.Decisions(), shadow.Shadow.Decisions(), split, step.since, step.split)
 		}
 		if n := shadow.Real.Characters; n != step.since*uint64(6*route.LevelChars+17) || shadow.Moved > step.since || shadow.Real.Mean < 0.2*float64(step.since) {
 			t.Errorf("step %d: %+v", i, shadow)

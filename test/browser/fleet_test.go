@@ -162,7 +162,7 @@ func (s *site) decide(random *rand.Rand, at time.Time) (finish func()) {
 	}
 	s.store.Decided(r)
 	return func() {
-		r.Status, r.Served, r.Attempts = 200, d.Chosen, 1
+		r.Answered, r.Status, r.Served, r.Attempts = time.Now(), 200, d.Chosen, 1
 		if random.IntN(200) == 0 {
 			r.Status = 503
 		}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/route"
 	"github.com/warmpath/warmpath/internal/trial"
 )
@@ -109,6 +111,46 @@ func TestWarnings(t *testing.T) {
 	until(t, ctx, `document.querySelector(".warning[data-kind=skew]") !== null`)
 	if got := text(t, ctx, ".warning"); !strings.Contains(got, "Pool default is skewed") || !strings.Contains(got, "Set prefixLength: auto") {
 		t.Errorf("the warning says %q", got)
+	}
+}
+
+// A warning tells of now: it names the endpoint that is the busiest since, and its numbers
+// follow. Who hears the page is told once of what kind it is and where, not of each number.
+func TestWarningsFollow(t *testing.T) {
+	s := newSite(t, 8, route.Policy{})
+	ctx := tab(t, 1280, 900)
+	open(t, ctx, s)
+	burst := func(endpoint, requests int) {
+		for range requests {
+			now := time.Now()
+			s.store.Decided(&extproc.Record{Began: now, Scanned: now, Decided: now, Decision: route.Decision{Chosen: addressOf(endpoint), Reason: route.ByRandom}})
+		}
+	}
+	says := func(endpoint, requests, of int) string {
+		return fmt.Sprintf(`document.querySelector(".warning[data-kind=skew] strong")?.innerText.includes("%s had ") && document.querySelector(".warning strong").innerText.includes("(%d of %d)")`,
+			addressOf(endpoint), requests, of)
+	}
+	burst(0, 300)
+	until(t, ctx, says(0, 300, 300))
+	until(t, ctx, `document.getElementById("warned").textContent === "Warnings: skew in pool default"`)
+	run(t, ctx, chromedp.Evaluate[chromedp.Void](`
+		window.said = 0;
+		window.first = document.querySelector(".warning");
+		new MutationObserver(() => { said++; }).observe(document.getElementById("warned"), { subtree: true, childList: true, characterData: true });
+		void 0`))
+	burst(1, 500)
+	until(t, ctx, says(1, 500, 800))
+	burst(1, 10)
+	until(t, ctx, says(1, 510, 810))
+	for condition, what := range map[string]string{
+		`said === 0`: "nothing is announced again",
+		`first === document.querySelector(".warning") && document.querySelectorAll(".warning").length === 1`:                                "it is the same warning",
+		`document.getElementById("warned").ariaLive === "polite" && !document.querySelector("#warnings[aria-live], #warnings [aria-live]")`: "only the kind is announced",
+		`document.getElementById("warned").getBoundingClientRect().height <= 1`:                                                             "what is announced is not seen",
+	} {
+		if !value[bool](t, ctx, condition) {
+			t.Errorf("not so: %s (%s)", what, condition)
+		}
 	}
 }
 

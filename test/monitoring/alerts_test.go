@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/prometheus/model/rulefmt"
 )
 
 // good is a fleet in rest: two warmpath processes, one pool, three endpoints, sixteen
@@ -25,45 +27,45 @@ func good() map[string]string {
 	for _, instance := range []string{"a", "b"} {
 		for series, values := range map[string]string{
 			`up{}`: "1x120",
-			`warmpath_decisions_total{pool="chat",reason="home"}`:                       "0+450x120",
-			`warmpath_decisions_total{pool="chat",reason="overflow"}`:                   "0+30x120",
-			`warmpath_decisions_total{pool="chat",reason="saturated"}`:                  "0x120",
-			`warmpath_decisions_total{pool="chat",reason="undecided"}`:                  "0x120",
-			`warmpath_override_missed_total{}`:                                          "0x120",
-			`warmpath_unanswered_total{}`:                                               "0+5x120",
-			`warmpath_refused_total{}`:                                                  "0x120",
-			`warmpath_problems_total{problem="panic"}`:                                  "0x120",
-			`warmpath_problems_total{problem="no_text"}`:                                "0+9x120",
-			`warmpath_leaked_total{}`:                                                   "0x120",
-			`warmpath_endpoint_requests_total{endpoint="e1"}`:                           "0+200x120",
-			`warmpath_endpoint_requests_total{endpoint="e2"}`:                           "0+120x120",
-			`warmpath_endpoint_requests_total{endpoint="e3"}`:                           "0+160x120",
-			`warmpath_endpoint_weight{pool="chat",endpoint="e1"}`:                       "1x120",
-			`warmpath_endpoint_weight{pool="chat",endpoint="e2"}`:                       "1x120",
-			`warmpath_endpoint_weight{pool="chat",endpoint="e3"}`:                       "1x120",
-			`warmpath_endpoints{pool="chat",state="healthy"}`:                           "3x120",
-			`warmpath_pool_wanted_endpoints{pool="chat"}`:                               "1.2x120",
-			`warmpath_expected_cached_characters_total{pool="chat"}`:                    "0+80000x120",
-			`warmpath_prompt_characters_total{pool="chat"}`:                             "0+100000x120",
-			`warmpath_inspected_prompt_tokens_total{endpoint="e1"}`:                     "0+5000x120",
-			`warmpath_inspected_cached_tokens_total{endpoint="e1"}`:                     "0+3800x120",
-			`warmpath_engine_prefix_cache_queries_total{endpoint="e1"}`:                 "0+50000x120",
-			`warmpath_engine_prefix_cache_hits_total{endpoint="e1"}`:                    "0+39000x120",
-			`warmpath_engine_cache_hit_ratio{endpoint="e2"}`:                            "0.75x120",
-			`warmpath_inspected_responses_total{result="read"}`:                         "0+5x120",
-			`warmpath_inspected_responses_total{result="not_sent"}`:                     "0x120",
-			`warmpath_membership_age_seconds{pool="chat",source="file"}`:                "0x120",
-			`warmpath_membership_version{pool="chat"}`:                                  "4503599627370495x120",
-			`warmpath_membership_errors_total{pool="chat"}`:                             "0x120",
-			`warmpath_rollout_unacknowledged{pool="chat"}`:                              "0x120",
-			`warmpath_xds_envoys{}`:                                                     "2x120",
-			`warmpath_xds_nacks_total{type="cluster"}`:                                  "0x120",
-			`warmpath_health_panic{pool="chat"}`:                                        "0x120",
-			`warmpath_config_errors_total{}`:                                            "0x120",
-			`warmpath_policy_faults_total{origin="route_metadata",problem="malformed"}`: "3x120",
-			`warmpath_gossip_peers{}`:                                                   "1x120",
-			`warmpath_tls_certificate_expiry_timestamp_seconds{listener="xds"}`:         "2000000x120",
-			`warmpath_tls_certificate_errors_total{listener="xds"}`:                     "0x120",
+			`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="home"}`:      "0+450x120",
+			`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="overflow"}`:  "0+30x120",
+			`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="saturated"}`: "0x120",
+			`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="undecided"}`: "0x120",
+			`warmpath_override_missed_total{}`:                                                 "0x120",
+			`warmpath_unanswered_total{}`:                                                      "0+5x120",
+			`warmpath_refused_total{}`:                                                         "0x120",
+			`warmpath_problems_total{problem="panic"}`:                                         "0x120",
+			`warmpath_problems_total{problem="no_text"}`:                                       "0+9x120",
+			`warmpath_leaked_total{}`:                                                          "0x120",
+			`warmpath_endpoint_requests_total{endpoint="e1"}`:                                  "0+200x120",
+			`warmpath_endpoint_requests_total{endpoint="e2"}`:                                  "0+120x120",
+			`warmpath_endpoint_requests_total{endpoint="e3"}`:                                  "0+160x120",
+			`warmpath_endpoint_weight{pool="chat",endpoint="e1"}`:                              "1x120",
+			`warmpath_endpoint_weight{pool="chat",endpoint="e2"}`:                              "1x120",
+			`warmpath_endpoint_weight{pool="chat",endpoint="e3"}`:                              "1x120",
+			`warmpath_endpoints{pool="chat",state="healthy"}`:                                  "3x120",
+			`warmpath_pool_wanted_endpoints{pool="chat"}`:                                      "1.2x120",
+			`warmpath_expected_cached_characters_total{pool="chat"}`:                           "0+80000x120",
+			`warmpath_prompt_characters_total{pool="chat"}`:                                    "0+100000x120",
+			`warmpath_inspected_prompt_tokens_total{endpoint="e1"}`:                            "0+5000x120",
+			`warmpath_inspected_cached_tokens_total{endpoint="e1"}`:                            "0+3800x120",
+			`warmpath_engine_prefix_cache_queries_total{endpoint="e1"}`:                        "0+50000x120",
+			`warmpath_engine_prefix_cache_hits_total{endpoint="e1"}`:                           "0+39000x120",
+			`warmpath_engine_cache_hit_ratio{endpoint="e2"}`:                                   "0.75x120",
+			`warmpath_inspected_responses_total{result="read"}`:                                "0+5x120",
+			`warmpath_inspected_responses_total{result="not_sent"}`:                            "0x120",
+			`warmpath_membership_age_seconds{pool="chat",source="file"}`:                       "0x120",
+			`warmpath_membership_version{pool="chat"}`:                                         "4503599627370495x120",
+			`warmpath_membership_errors_total{pool="chat"}`:                                    "0x120",
+			`warmpath_rollout_unacknowledged{pool="chat"}`:                                     "0x120",
+			`warmpath_xds_envoys{}`:                                                            "2x120",
+			`warmpath_xds_nacks_total{type="cluster"}`:                                         "0x120",
+			`warmpath_health_panic{pool="chat"}`:                                               "0x120",
+			`warmpath_config_errors_total{}`:                                                   "0x120",
+			`warmpath_policy_faults_total{origin="route_metadata",problem="malformed"}`:        "3x120",
+			`warmpath_gossip_peers{}`:                                                          "1x120",
+			`warmpath_tls_certificate_expiry_timestamp_seconds{listener="xds"}`:                "2000000x120",
+			`warmpath_tls_certificate_errors_total{listener="xds"}`:                            "0x120",
 		} {
 			all[of(instance, series)] = values
 		}
@@ -90,8 +92,8 @@ var cases = []struct {
 	{"a fleet in rest", nil, nil},
 	{"a process is away", map[string]string{`up{}`: "1x110 0x9"}, []string{"WarmpathDown"}},
 	{"a process is away for a scrape", map[string]string{`up{}`: "1x119 0"}, nil},
-	{"the filter does not send bodies", map[string]string{`warmpath_decisions_total{pool="chat",reason="undecided"}`: "0+40x120"}, []string{"WarmpathUndecided"}},
-	{"few are undecided", map[string]string{`warmpath_decisions_total{pool="chat",reason="undecided"}`: "0+4x120"}, nil},
+	{"the filter does not send bodies", map[string]string{`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="undecided"}`: "0+40x120"}, []string{"WarmpathUndecided"}},
+	{"few are undecided", map[string]string{`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="undecided"}`: "0+4x120"}, nil},
 	{"requests go elsewhere", map[string]string{`warmpath_override_missed_total{}`: "0+40x120"}, []string{"WarmpathOverrideMissed"}},
 	{"some went elsewhere for four minutes", map[string]string{`warmpath_override_missed_total{}`: "0x116 0+40x3"}, nil},
 	{"Envoy gives up", map[string]string{`warmpath_unanswered_total{}`: "0+100x120"}, []string{"WarmpathUnanswered"}},
@@ -103,8 +105,8 @@ var cases = []struct {
 	{"an endpoint with most, of three times the weight", map[string]string{
 		`warmpath_endpoint_requests_total{endpoint="e1"}`: "0+900x120", `warmpath_endpoint_weight{pool="chat",endpoint="e1"}`: "3x120",
 	}, nil},
-	{"overflow", map[string]string{`warmpath_decisions_total{pool="chat",reason="overflow"}`: "0+500x120"}, []string{"WarmpathOverflowing"}},
-	{"no room", map[string]string{`warmpath_decisions_total{pool="chat",reason="saturated"}`: "0+100x120"}, []string{"WarmpathSaturated"}},
+	{"overflow", map[string]string{`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="overflow"}`: "0+500x120"}, []string{"WarmpathOverflowing"}},
+	{"no room", map[string]string{`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="saturated"}`: "0+100x120"}, []string{"WarmpathSaturated"}},
 	{"a fleet that should have grown", map[string]string{`warmpath_pool_wanted_endpoints{pool="chat"}`: "2.4x120"}, []string{"WarmpathFleetTooSmall"}},
 	{"a fleet that should have grown a while ago", map[string]string{`warmpath_pool_wanted_endpoints{pool="chat"}`: "2.4x116 1.2x3"}, nil},
 	{"a fleet that should have grown for a few minutes", map[string]string{`warmpath_pool_wanted_endpoints{pool="chat"}`: "1.2x114 2.4x5"}, nil},
@@ -130,6 +132,29 @@ var cases = []struct {
 	{"an engine without a cache where nothing is expected", map[string]string{
 		`warmpath_engine_cache_hit_ratio{endpoint="e3"}`: "0.01x120", `warmpath_prompt_characters_total{pool="chat"}`: "0+300000x120",
 		`warmpath_inspected_cached_tokens_total{endpoint="e1"}`: "0+1000x120",
+	}, nil},
+	// docs/OPERATIONS.md, trying a policy: of a split's prompts alone something is expected.
+	{"a split of a twentieth that is warmer than the others", map[string]string{
+		`warmpath_decisions_total{pool="chat",strategy="PREFIX_AWARE",reason="home"}`: "0+10x120", `warmpath_decisions_total{pool="chat",strategy="RANDOM",reason="random"}`: "0+440x120",
+		`warmpath_expected_cached_characters_total{pool="chat"}`: "0+7600x120", `warmpath_prompt_characters_total{pool="chat"}`: "0+10000x120",
+		`warmpath_inspected_cached_tokens_total{endpoint="e1"}`: "0+2000x120",
+		`warmpath_inspected_prompt_tokens_total{endpoint="e2"}`: "0+500x120", `warmpath_inspected_cached_tokens_total{endpoint="e2"}`: "0x120",
+		`warmpath_inspected_responses_total{result="no_cached_tokens"}`: "0+5000x120",
+	}, nil},
+	// With a fixed prefixLength nothing is expected either, which the strategy does not tell.
+	{"a pool of a fixed length beside one of auto", map[string]string{
+		`warmpath_inspected_cached_tokens_total{endpoint="e1"}`:       "0+500x120",
+		`warmpath_time_to_first_token_seconds_count{cache="unknown"}`: "0+20x120", `warmpath_time_to_first_token_seconds_count{cache="warm"}`: "0+50x120",
+	}, nil},
+	{"an engine of a pool that expects nothing", map[string]string{
+		`warmpath_decisions_total{pool="other",strategy="RANDOM",reason="random"}`: "0+40x120", `warmpath_endpoint_weight{pool="other",endpoint="e9"}`: "1x120",
+		`warmpath_endpoint_requests_total{endpoint="e9"}`: "0+40x120", `warmpath_engine_cache_hit_ratio{endpoint="e9"}`: "0.01x120",
+	}, nil},
+	{"three answers of an endpoint, of prompts that were new", map[string]string{
+		`warmpath_inspected_prompt_tokens_total{endpoint="e2"}`: "0x90 400x12 800x12 1200x5", `warmpath_inspected_cached_tokens_total{endpoint="e2"}`: "0x120",
+	}, nil},
+	{"few requests to an endpoint", map[string]string{
+		`warmpath_engine_cache_hit_ratio{endpoint="e4"}`: "0.01x120", `warmpath_endpoint_weight{pool="chat",endpoint="e4"}`: "0.01x120", `warmpath_endpoint_requests_total{endpoint="e4"}`: "0+1x120",
 	}, nil},
 	{"responses are not sent", map[string]string{
 		`warmpath_inspected_responses_total{result="not_sent"}`: "0+100x120",
@@ -198,6 +223,30 @@ func TestAlerts(t *testing.T) {
 		}
 		if r.Annotations["summary"] == "" || len(r.Annotations["description"]) < 60 {
 			t.Errorf("%s does not say what to do: %q", r.Alert, r.Annotations)
+		}
+	}
+}
+
+// An Envoy whose control stream goes over to another process is not away:
+// docs/OPERATIONS.md, two warmpath processes behind one Envoy.
+func TestEnvoysGoOver(t *testing.T) {
+	list := rules(t)
+	gone := &list[slices.IndexFunc(list, func(r rulefmt.Rule) bool { return r.Alert == "WarmpathEnvoyGone" })]
+	for _, c := range []struct {
+		name  string
+		a, b  string // the Envoys of two processes, or of one before and after a restart
+		fires bool
+	}{
+		{"at rest", "1x120", "1x120", false},
+		{"to the other process", "1x100 0x19", "0x100 1x19", false},
+		{"to the next process", "2x100 stale", "_x101 2x18", false},
+		{"to the next process, counted by both for four scrapes", "2x100 stale", "_x97 2x22", false},
+		{"one stays away", "2x100 stale", "_x101 1x18", true},
+		{"one of one", "1x100 0x19", "0x120", true},
+	} {
+		store := seed(t, map[string]string{of("a", `warmpath_xds_envoys{}`): c.a, of("b", `warmpath_xds_envoys{}`): c.b})
+		if found := store.firing(t, gone); len(found) > 0 != c.fires {
+			t.Errorf("%s: fires %v, want it %v", c.name, found, c.fires)
 		}
 	}
 }

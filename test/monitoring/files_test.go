@@ -112,7 +112,7 @@ func exposed(t *testing.T) (metrics map[string]metric, words map[string]bool) {
 	page := string(read(t, "../../docs/METRICS.md"))
 	metrics, words = make(map[string]metric), make(map[string]bool)
 	add := func(name, kind string, labels ...string) {
-		m := metric{kind, map[string]bool{"instance": true, "job": true}}
+		m := metric{kind, map[string]bool{"instance": true, "job": true, "pod": true}}
 		for _, l := range labels {
 			m.labels[l] = true
 		}

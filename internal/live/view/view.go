@@ -46,7 +46,8 @@ type Pool struct {
 	Trials   []Trial    `json:"trials,omitempty"`
 }
 
-// Trial is a policy on trial, and what has come of it and of the pool's own since it is.
+// Trial is a policy on trial, and what has come of it and of the pool's own since it is;
+// of a split since its share is what it is, and of prompts only.
 type Trial struct {
 	// Kind is shadow, which decides without effect, or split.
 	Kind string `json:"kind"`
@@ -121,18 +122,21 @@ type Hot struct {
 
 // Warning is something that an operator should look at, and what to do about it.
 type Warning struct {
+	// Kind is skew, overflow or split.
 	Kind   string `json:"kind"`
+	Pool   string `json:"pool"`
 	Text   string `json:"text"`
 	Advice string `json:"advice"`
 }
 
-// Second is what was decided in one second.
+// Second is what was decided in one second, and what failed in it.
 type Second struct {
 	// Second counts from the start.
 	Second   int64    `json:"second"`
 	Requests uint32   `json:"requests"`
 	ByReason []uint32 `json:"byReason"`
-	Failed   uint32   `json:"failed"`
+	// Failed is how many answers were a 5xx, whenever their requests came.
+	Failed uint32 `json:"failed"`
 	// Cached characters, of Characters, were expected to be in the chosen endpoint's
 	// cache.
 	Cached     uint64 `json:"cached"`

@@ -15,8 +15,10 @@ import (
 
 const (
 	// writeTimeout is how long an event may take to go out, behind what the kernel holds
-	// for those who read slowly. Who reads slower is cut off, and may come back.
+	// for those who read slowly, and as long again for each writeSize of it: that of
+	// thousands of endpoints is large. Who reads slower is cut off, and may come back.
 	writeTimeout = 5 * time.Second
+	writeSize    = 2 * writeBuffer
 	// writeBuffer is how much the kernel may hold, in bytes; Linux takes twice as much,
 	// bookkeeping included. By itself it would take megabytes: minutes of events.
 	writeBuffer = 64 << 10
@@ -77,7 +79,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, interval time.Du
 		b.WriteString("data: ")
 		b.Write(encode(e))
 		b.WriteString("\n\n")
-		_ = control.SetWriteDeadline(time.Now().Add(s.patience)) // a writer without one is not slow either
+		_ = control.SetWriteDeadline(time.Now().Add(s.patienceFor(b.Len()))) // a writer without one is not slow either
 		if _, err := w.Write(b.Bytes()); err != nil || control.Flush() != nil {
 			return
 		}
@@ -89,6 +91,11 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, interval time.Du
 			return
 		}
 	}
+}
+
+// patienceFor is how long so many bytes may take.
+func (s *Server) patienceFor(bytes int) time.Duration {
+	return s.patience * time.Duration(1+bytes/writeSize)
 }
 
 func reasonNames() (names []string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 
@@ -32,6 +33,10 @@ func api(next http.Handler) http.Handler {
 		}
 		if from := r.Header.Get("Origin"); from != "" && !sameOrigin(from, r) {
 			fail(w, http.StatusForbidden, "the request comes from a web page of another origin")
+			return
+		}
+		if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // what is left of it is not what was asked
+			fail(w, http.StatusBadRequest, fmt.Sprintf("the query %.80q: %.80v", r.URL.RawQuery, err))
 			return
 		}
 		next.ServeHTTP(w, r)

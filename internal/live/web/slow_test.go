@@ -88,6 +88,16 @@ func TestWhoDoesNotReadIsCutOff(t *testing.T) {
 	}
 }
 
+// A large event may take longer than a small one: 5,000 endpoints are 750 KB.
+func TestPatience(t *testing.T) {
+	s := New(Options{})
+	for bytes, want := range map[int]time.Duration{0: 5 * time.Second, 50_000: 5 * time.Second, writeSize: 10 * time.Second, 750_000: 30 * time.Second} {
+		if got := s.patienceFor(bytes); got != want {
+			t.Errorf("%d bytes: %v, want %v", bytes, got, want)
+		}
+	}
+}
+
 // told is a connection that takes note of how much it is to hold.
 type told struct {
 	net.Conn

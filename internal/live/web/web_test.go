@@ -225,6 +225,9 @@ func TestBounds(t *testing.T) {
 	}{
 		{"GET", "/api/live?seconds=901", "", 400, "0 to 900"},
 		{"GET", "/api/live?decisions=-1", "", 400, "0 to 200"},
+		{"GET", "/api/live?seconds=1;decisions=2", "", 400, "semicolon"},
+		{"GET", "/api/live/events?interval=%zz", "", 400, "%zz"},
+		{"POST", "/api/explain?path=/v1;header=a:b", "{}", 400, "semicolon"},
 		{"GET", "/api/live/events?interval=1ms", "", 400, "100ms to 10s"},
 		{"GET", "/api/live/events?interval=soon", "", 400, "100ms to 10s"},
 		{"POST", "/api/explain", strings.Repeat("x", MaxBody+1), 413, "4194304 bytes"},

@@ -1,15 +1,21 @@
 // Warnings, hot prefixes and policies on trial.
-import { byId, make, setText, percent, percentOrDash, count } from "./dom.js";
+import { byId, make, setData, setText, percent, percentOrDash, count } from "./dom.js";
 
-let warned = "";
-
+// showWarnings announces what kinds of warnings there are, and not the numbers in them,
+// which change all the time.
 export function showWarnings(container, warnings) {
-  const kinds = warnings.map((w) => w.kind + w.advice).join("\n");
-  if (kinds !== warned) { // numbers that change are not announced again and again
-    warned = kinds;
-    container.replaceChildren(...warnings.map((w) => make("div", { class: "warning", "data-kind": w.kind },
-      make("p", {}, make("strong", {}, w.text)), make("p", {}, w.advice))));
+  while (container.children.length > warnings.length) container.lastElementChild.remove();
+  while (container.children.length < warnings.length) {
+    container.append(make("div", { class: "warning" }, make("p", {}, make("strong")), make("p")));
   }
+  warnings.forEach((w, i) => {
+    const [text, advice] = container.children[i].children;
+    setData(container.children[i], "kind", w.kind);
+    setText(text.firstElementChild, w.text);
+    setText(advice, w.advice);
+  });
+  const kinds = warnings.map((w) => `${w.kind} in pool ${w.pool}`).join(", ");
+  setText(byId("warned"), kinds && "Warnings: " + kinds);
 }
 
 const lines = [];
