@@ -168,7 +168,7 @@ real-engine: build $(LLAMA_SERVER) ## Three llama-servers on two cores: round ro
 	  exec bin/realengine -envoy "$$envoy" -warmpath bin/warmpath -llama-server '$(LLAMA_SERVER)' -json bin/realengine.json $(ARGS)
 
 .PHONY: bench-policies
-bench-policies: ## Compare every way of choosing a replica on all traces, simulated, in half an hour (ARGS=-short: seconds)
+bench-policies: ## Compare every way of choosing a replica on all traces, simulated, in an hour (ARGS=-short: seconds)
 	go build $(BUILD) -o bin/policies ./bench/policies
 	exec bin/policies -json bin/policies.json $(ARGS)
 

@@ -65,26 +65,33 @@ func (r *report) hitCriteria() (all []criterion) {
 	for _, c := range r.Traces {
 		if a, ok := find(c.Rows, auto); ok && c.FewSessions {
 			all = append(all, frontierCriteria(c, a)...)
+			all = append(all, r.curveCriteria(c, a)...)
 		}
 	}
 	return all
 }
 
-// frontierCriteria compare hits and balance with every fixed length. Differences
-// that do not show in the table (0.1 points, 0.01) are none.
+// Differences of hits, in points, and of balance that do not show in the table are none.
+const noHits, noBalance = 0.1, 0.01
+
+// loses tells whether a has fewer hits than b, and whether it is less balanced.
+func loses(a, b row) (hits, balance bool) {
+	return points(a.HitRate, b.HitRate) < -noHits, b.BusiestRequests-a.BusiestRequests < -noBalance
+}
+
+// frontierCriteria compare hits and balance with every fixed length.
 func frontierCriteria(c compared, a row) []criterion {
 	var better, not []string
 	for _, f := range c.Rows {
 		if !tuned(f.Policy) {
 			continue
 		}
-		hits, balance := points(a.HitRate, f.HitRate), f.BusiestRequests-a.BusiestRequests
-		const noHits, noBalance = 0.1, 0.01
-		switch {
-		case hits < -noHits && balance <= noBalance || hits <= noHits && balance < -noBalance:
+		hits, balance := loses(a, f)
+		fewer, unbalanced := loses(f, a)
+		if hits && !unbalanced || balance && !fewer {
 			better = append(better, f.Policy)
-			fallthrough
-		case hits < -noHits || balance < -noBalance:
+		}
+		if hits || balance {
 			not = append(not, f.Policy)
 		}
 	}
@@ -92,6 +99,25 @@ func frontierCriteria(c compared, a row) []criterion {
 		atMost("fixed lengths better in hits or balance and not worse in the other", c.Name, float64(len(better)), 0, "", strings.Join(better, ", ")),
 		atMost("fixed lengths that auto does not beat on one axis without losing on the other", c.Name, float64(len(not)), 0, "", strings.Join(not, ", ")),
 	}
+}
+
+// curveCriteria compare auto's curve with every fixed length: whether there is a
+// concurrencyThreshold with which it loses nothing.
+func (r *report) curveCriteria(c compared, a row) []criterion {
+	i := slices.IndexFunc(r.Frontiers, func(f frontier) bool { return f.Workload == c.Name })
+	if i < 0 {
+		return nil
+	}
+	var not []string
+	for _, f := range c.Rows {
+		if tuned(f.Policy) && !slices.ContainsFunc(append([]row{a}, r.Frontiers[i].Rows...), func(x row) bool {
+			hits, balance := loses(x, f)
+			return !hits && !balance
+		}) {
+			not = append(not, f.Policy)
+		}
+	}
+	return []criterion{atMost("fixed lengths that auto with a threshold does not beat on one axis without losing on the other", c.Name, float64(len(not)), 0, "", strings.Join(not, ", "))}
 }
 
 func (r *report) hotCriteria() (all []criterion) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,31 @@ func TestFrontierCriteria(t *testing.T) {
 	}
 }
 
+// A length that auto does not beat as it is can be beaten with a threshold.
+func TestCurveCriteria(t *testing.T) {
+	a := rowWith(auto, .9, 1.5, 1)
+	r := &report{Frontiers: []frontier{{"x", []int{1, 2}, []row{rowWith(auto, .8, 1.2, 1), rowWith(auto, .6, 1.1, 1)}}}}
+	for _, c := range []struct {
+		fixed row
+		not   float64
+	}{
+		{rowWith("hash:1", .89, 1.5, 1), 0},  // as it is
+		{rowWith("hash:1", .79, 1.25, 1), 0}, // with 1
+		{rowWith("hash:1", .5, 1.1, 1), 0},   // with 2
+		{rowWith("hash:1", .85, 1.3, 1), 1},  // between them
+		{rowWith("hash:1", .95, 1.6, 1), 1},
+		{rowWith("oracle", .99, 1, 1), 0}, // not a length
+	} {
+		got := r.curveCriteria(compared{workload: workload{Name: "x"}, Rows: []row{c.fixed, a}}, a)
+		if len(got) != 1 || got[0].Value != c.not {
+			t.Errorf("%+v: %+v, want %v", c.fixed, got, c.not)
+		}
+	}
+	if got := r.curveCriteria(compared{workload: workload{Name: "y"}, Rows: []row{a}}, a); got != nil {
+		t.Errorf("without a curve: %+v", got)
+	}
+}
+
 // small is a report with every part, and one bound of each kind missed.
 func small() *report {
 	w := workload{Name: "talk ×4", Requests: 100, Replicas: 8, Model: "llama-70b", Cache: 1000, Speed: 4, Prefixes: true, Loaded: true, FewSessions: true}
@@ -67,8 +93,8 @@ func small() *report {
 		SageMaker: []sagemakerReport{{compared{long, 2, rows}, .8, []rateReport{{1, rows[0], rows[3]}}, 24, rows}},
 		Hot:       []hotReport{{"auto", false, 1.2, 5, 6, 2, 3, rows[3]}, {"sticky", true, 2, 0, 2, 0, 2, rows[2]}},
 		Routers:   []routersReport{{w.Name, "auto", rows[3], rows[2]}},
-		Scaling:   []scalingReport{{w.Name, 8, "auto", 5, .7, .8, rows[3], 1}, {w.Name, 8, "hash:1024", 5, .75, .8, rows[1], 0}},
-		Robust:    []comparison{{"seed 2", w.Name, 4, rows[3], &rows[1], rows[2], true}, {"seed 2", "lengths", 4, rows[3], nil, rows[3], false}},
+		Scaling:   []scalingReport{{w.Name, 8, "auto", 5, 20, .7, .8, rows[3], 1}, {w.Name, 8, "hash:1024", 5, 20, .75, .8, rows[1], 0}},
+		Robust:    []comparison{{"seed 2", w.Name, 4, rows[3], &rows[1], true, 60, rows[3], rows[2]}, {"seed 2", "lengths", 4, rows[3], nil, false, 1, rows[3], rows[3]}},
 		Mixed:     []mixedReport{{w.Name, rows}},
 	}
 	r.HotTable = &compared{w, 1, rows}
@@ -125,6 +151,16 @@ func TestSpeedFor(t *testing.T) {
 		if err != nil || math.Abs(o.outstanding-target) > target/10 {
 			t.Errorf("speed %v: %v outstanding, want %v (%v)", speed, o.outstanding, target, err)
 		}
+	}
+}
+
+func TestFinalists(t *testing.T) {
+	rows := []row{rowWith("a", .9, 1, 5), rowWith("b", .9, 1, 2), rowWith(auto, .9, 1, 9), rowWith("c", .9, 1, 4), rowWith("d", .9, 1, 3)}
+	if got, want := finalists(rows), []string{auto, "b", "d", "c"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got, want := finalists(rows[2:3]), []string{auto}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

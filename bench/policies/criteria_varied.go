@@ -80,7 +80,7 @@ func (r *report) robustCriteria() (all []criterion) {
 }
 
 // ratio is that of auto's P90 to the best.
-func (c comparison) ratio() float64 { return c.Auto.P90 / max(c.Fastest.P90, 1e-9) }
+func (c comparison) ratio() float64 { return c.Timed.P90 / max(c.Fastest.P90, 1e-9) }
 
 func (r *report) mixedCriteria() (all []criterion) {
 	for _, m := range r.Mixed {

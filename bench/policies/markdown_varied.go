@@ -23,14 +23,14 @@ func (r *report) writeScaling(b *strings.Builder) {
 	if len(r.Scaling) == 0 {
 		return
 	}
-	b.WriteString("\n### The 30 s after a change of the fleet\n\nEach change in a run of its own, at times spread over the trace; the hit rate of all of them together.\n\n")
-	t := newTable(b, "workload", "change", "policy", "hit % after", "without the change", "busiest/mean, whole run")
+	b.WriteString("\n### The 30 s after a change of the fleet\n\nEach change in a run of its own, at times spread over the trace; the hit rate of all of them together, and of several seeds where few sessions run.\n\n")
+	t := newTable(b, "workload", "change", "policy", "seeds", "hit % after", "without the change", "busiest/mean, whole run")
 	for _, x := range r.Scaling {
 		changed := "7 → 8"
 		if x.To == 7 {
 			changed = "8 → 7"
 		}
-		t.row(slices.Concat([]string{x.Workload, changed, x.Policy}, number("%.1f", 100*x.After, 100*x.Same), number("%.2f", x.Row.BusiestRequests))...)
+		t.row(slices.Concat([]string{x.Workload, changed, x.Policy, fmt.Sprint(x.Seeds)}, number("%.1f", 100*x.After, 100*x.Same), number("%.2f", x.Row.BusiestRequests))...)
 	}
 }
 
@@ -38,8 +38,8 @@ func (r *report) writeRobust(b *strings.Builder) {
 	if len(r.Robust) == 0 {
 		return
 	}
-	b.WriteString("\n### Other seeds, fleets, caches and loads\n\n")
-	t := newTable(b, "what is changed", "workload", "outstanding", "auto hit %", "busiest/mean", "best fixed length in balance", "its hit %", "auto P90 ms", "lowest P90", "of", "ratio")
+	b.WriteString("\n### Other seeds, fleets, caches and loads\n\nWith few sessions the P90 is that of the requests of several seeds together.\n\n")
+	t := newTable(b, "what is changed", "workload", "outstanding", "auto hit %", "busiest/mean", "best fixed length in balance", "its hit %", "seeds", "auto P90 ms", "lowest P90", "of", "ratio")
 	for _, c := range r.Robust {
 		fixed, hits := "none", "–"
 		if c.Fixed != nil {
@@ -47,7 +47,7 @@ func (r *report) writeRobust(b *strings.Builder) {
 		}
 		t.row(slices.Concat(
 			[]string{c.Variant, c.Workload}, number("%.1f", c.Auto.Outstanding, 100*c.Auto.HitRate), number("%.2f", c.Auto.BusiestRequests),
-			[]string{fixed, hits}, number("%.0f", c.Auto.P90, c.Fastest.P90), []string{c.Fastest.Policy}, number("%.2f", c.ratio()))...)
+			[]string{fixed, hits}, number("%.0f", float64(c.Seeds), c.Timed.P90, c.Fastest.P90), []string{c.Fastest.Policy}, number("%.2f", c.ratio()))...)
 	}
 }
 

@@ -73,12 +73,12 @@ func (s *simulator) part(r *report, part string, workloads []*workload, o option
 	case "scaling":
 		scaled := o.scope.scaled.short()
 		scaled.Name, scaled.Speed = "conversations", o.scope.scaledRate
-		r.Scaling, err = s.scaling(append([]*workload{scaled}, workloads...), o.scope.events, o.seed)
+		r.Scaling, err = s.scaling(append([]*workload{scaled}, workloads...), o.scope.events, o.scope.changedSeeds, o.seed)
 	case "robust":
-		r.Robust, err = s.robust(workloads, o.scope.variants, o.scope.rivals, o.seed)
+		r.Robust, err = s.robust(workloads, o.scope.variants, o.scope.rivals, o.scope.seeds, o.seed)
 	case "outstanding":
 		var list []comparison
-		list, err = s.outstanding(workloads, o.scope.outstanding, o.scope.large, o.scope.rivals, o.seed)
+		list, err = s.outstanding(workloads, o.scope.outstanding, o.scope.large, o.scope.rivals, o.scope.seeds, o.seed)
 		r.Robust = append(r.Robust, list...)
 	case "mixed":
 		r.Mixed, err = s.mixed(workloads, o.seed)

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/warmpath/warmpath/internal/sim"
 )
@@ -23,20 +25,26 @@ type comparison struct {
 	Speed float64 `json:"speed"`
 	Auto  row     `json:"auto"`
 	// Fixed is the fixed length in balance with the most hits; there may be none.
-	Fixed *row `json:"best_fixed,omitempty"`
-	// Fastest has the lowest P90, which may be auto.
-	Fastest  row  `json:"fastest"`
+	Fixed    *row `json:"best_fixed,omitempty"`
 	Prefixes bool `json:"prefixes"`
+	// Seeds is over how many the times of Timed and Fastest are taken, all requests
+	// together.
+	Seeds int `json:"seeds"`
+	Timed row `json:"auto_timed"`
+	// Fastest has the lowest P90, which may be auto.
+	Fastest row `json:"fastest"`
 }
 
-// robust compares under every variant, on the loaded workloads.
-func (s *simulator) robust(workloads []*workload, variants []variant, policies []string, seed uint64) (all []comparison, err error) {
+// robust compares under every variant, on the loaded workloads. Where few sessions run, the
+// times are those of so many seeds: each gives the sessions other homes, and one alone
+// tells more of these than of a policy.
+func (s *simulator) robust(workloads []*workload, variants []variant, policies []string, seeds int, seed uint64) (all []comparison, err error) {
 	for _, v := range variants {
 		for _, w := range workloads {
 			if !w.Loaded {
 				continue
 			}
-			c, err := s.varied(w, v, policies, seed)
+			c, err := s.varied(w, v, policies, seeds, seed)
 			if err != nil {
 				return nil, err
 			}
@@ -46,7 +54,7 @@ func (s *simulator) robust(workloads []*workload, variants []variant, policies [
 	return all, nil
 }
 
-func (s *simulator) varied(w *workload, v variant, policies []string, seed uint64) (comparison, error) {
+func (s *simulator) varied(w *workload, v variant, policies []string, seeds int, seed uint64) (comparison, error) {
 	changed := *w
 	if v.cache > 0 {
 		changed.Cache = int(float64(w.Cache) * v.cache)
@@ -56,26 +64,51 @@ func (s *simulator) varied(w *workload, v variant, policies []string, seed uint6
 		changed.Replicas = v.replicas
 		changed.Speed = w.Speed * float64(v.replicas) / float64(w.Replicas)
 	}
-	c, err := s.compare(&changed, policies, seed+v.seed, 1)
+	if v.seed > 0 {
+		seeds = 1 // that is what is changed
+	}
+	return s.judge(&changed, v.name, policies, seeds, seed+v.seed)
+}
+
+// judge compares auto with policies: with the first seed, and in the times of few
+// sessions once more with so many, as far as a policy can be the fastest.
+func (s *simulator) judge(w *workload, name string, policies []string, seeds int, seed uint64) (comparison, error) {
+	c, err := s.compare(w, policies, seed, 1)
 	if err != nil {
 		return comparison{}, err
 	}
-	return newComparison(v.name, c), nil
-}
-
-func newComparison(name string, c compared) comparison {
-	v := comparison{Variant: name, Workload: c.workload.Name, Speed: c.Speed, Prefixes: c.Prefixes}
+	timed := c
+	if w.FewSessions && seeds > 1 {
+		if timed, err = s.compare(w, finalists(c.Rows), seed, seeds); err != nil {
+			return comparison{}, err
+		}
+	}
+	v := comparison{Variant: name, Workload: w.Name, Speed: w.Speed, Prefixes: w.Prefixes, Seeds: timed.Rounds}
 	v.Auto, _ = find(c.Rows, auto)
-	v.Fastest, _ = fastest(c.Rows)
+	v.Timed, _ = find(timed.Rows, auto)
+	v.Fastest, _ = fastest(timed.Rows)
 	if f, ok := bestFixed(c.Rows); ok {
 		v.Fixed = &f
 	}
-	return v
+	return v, nil
+}
+
+// finalists are auto and the three others with the lowest P90.
+func finalists(rows []row) []string {
+	rows = slices.Clone(rows)
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.P90, b.P90) })
+	list := []string{auto}
+	for _, r := range rows {
+		if r.Policy != auto && len(list) < 4 {
+			list = append(list, r.Policy)
+		}
+	}
+	return list
 }
 
 // outstanding compares at speeds at which auto has so many requests outstanding at a
 // replica. A trace needs enough requests for it, or all of them come at once.
-func (s *simulator) outstanding(workloads []*workload, targets []float64, large int, policies []string, seed uint64) (all []comparison, err error) {
+func (s *simulator) outstanding(workloads []*workload, targets []float64, large int, policies []string, seeds int, seed uint64) (all []comparison, err error) {
 	for _, target := range targets {
 		for _, w := range workloads {
 			if !w.Loaded || w.Requests < large {
@@ -87,11 +120,11 @@ func (s *simulator) outstanding(workloads []*workload, targets []float64, large 
 			}
 			changed := *w
 			changed.Speed = speed
-			c, err := s.compare(&changed, policies, seed, 1)
+			c, err := s.judge(&changed, fmt.Sprintf("%g outstanding", target), policies, seeds, seed)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, newComparison(fmt.Sprintf("%g outstanding", target), c))
+			all = append(all, c)
 		}
 	}
 	return all, nil

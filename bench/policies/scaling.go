@@ -11,9 +11,11 @@ import (
 type scalingReport struct {
 	Workload string `json:"workload"`
 	// To is the new number of replicas, from 7 to 8 or from 8 to 7.
-	To      int    `json:"to"`
-	Policy  string `json:"policy"`
-	Changes int    `json:"changes"`
+	To     int    `json:"to"`
+	Policy string `json:"policy"`
+	// Changes are those of each seed.
+	Changes int `json:"changes"`
+	Seeds   int `json:"seeds"`
 	// After is the hit rate in the 30 s, Same in the same 30 s without a change.
 	After float64 `json:"hit_rate_after"`
 	Same  float64 `json:"hit_rate_without_change"`
@@ -33,8 +35,8 @@ const lowThreshold = 4
 func scalingPolicies() []string { return []string{auto, "hash:1024", "hash:4096", "hash:16384"} }
 
 // scaling changes the fleet at so many times, in a run each, on the workloads with
-// prefixes that last long enough.
-func (s *simulator) scaling(workloads []*workload, times int, seed uint64) (all []scalingReport, err error) {
+// prefixes that last long enough; where few sessions run, with so many seeds.
+func (s *simulator) scaling(workloads []*workload, times, seeds int, seed uint64) (all []scalingReport, err error) {
 	for _, w := range workloads {
 		if !w.Loaded || !w.Prefixes {
 			continue
@@ -43,13 +45,16 @@ func (s *simulator) scaling(workloads []*workload, times int, seed uint64) (all 
 		if err != nil {
 			return nil, err
 		}
-		length := span(jobs, w.Speed)
-		if length < time.Duration(times+2)*afterwards {
+		if span(jobs, w.Speed) < time.Duration(times+2)*afterwards {
 			continue
+		}
+		n := 1
+		if w.FewSessions {
+			n = seeds
 		}
 		for _, to := range []int{8, 7} {
 			for _, p := range scalingPolicies() {
-				r, err := s.scale(w, p, jobs, to, times, length, seed)
+				r, err := s.scaleAll(w, p, to, times, n, seed)
 				if err != nil {
 					return nil, err
 				}
@@ -69,7 +74,36 @@ func changesAt(times int, length time.Duration) (list []time.Duration) {
 	return list
 }
 
-func (s *simulator) scale(w *workload, policy string, jobs []sim.Job, to, times int, length time.Duration, seed uint64) (scalingReport, error) {
+// scaleAll sums up the changes of so many seeds.
+func (s *simulator) scaleAll(w *workload, policy string, to, times, seeds int, seed uint64) (scalingReport, error) {
+	r := scalingReport{Workload: w.Name, To: to, Policy: policy, Changes: times, Seeds: seeds}
+	var after, same sim.Window
+	var unchanged []outcome
+	for n := range uint64(seeds) {
+		jobs, err := w.jobs(w.Cache, seed+n)
+		if err != nil {
+			return r, err
+		}
+		changes := changesAt(times, span(jobs, w.Speed))
+		outcomes, err := s.scale(w, policy, jobs, to, changes, seed+n)
+		if err != nil {
+			return r, err
+		}
+		for i, at := range changes {
+			sum(&after, outcomes[i+1].result.Windows, int(at/afterwards))
+			sum(&same, outcomes[0].result.Windows, int(at/afterwards))
+		}
+		for _, o := range outcomes {
+			r.OverBound += o.overBound
+		}
+		unchanged = append(unchanged, outcomes[0])
+	}
+	r.After, r.Same, r.Row = rate(after), rate(same), rowOf(policy, unchanged...)
+	return r, nil
+}
+
+// scale runs without a change, with each of them, and auto with a low bound too.
+func (s *simulator) scale(w *workload, policy string, jobs []sim.Job, to int, changes []time.Duration, seed uint64) ([]outcome, error) {
 	event := sim.Event{Kind: sim.Add}
 	from := 7
 	if to == 7 {
@@ -77,7 +111,6 @@ func (s *simulator) scale(w *workload, policy string, jobs []sim.Job, to, times 
 	}
 	base := w.of(policy, jobs, seed)
 	base.fleet, base.window, base.check = equalFleet(w, from), afterwards, policy == auto
-	changes := changesAt(times, length)
 	settings := []setting{base}
 	for _, at := range changes {
 		x := base
@@ -90,22 +123,7 @@ func (s *simulator) scale(w *workload, policy string, jobs []sim.Job, to, times 
 		x.threshold = lowThreshold
 		settings = append(settings, x)
 	}
-	outcomes, err := s.all(settings)
-	if err != nil {
-		return scalingReport{}, err
-	}
-	r := scalingReport{Workload: w.Name, To: to, Policy: policy, Changes: times, Row: rowOf(policy, outcomes[0])}
-	var after, same sim.Window
-	for i, at := range changes {
-		n := int(at / afterwards)
-		sum(&after, outcomes[i+1].result.Windows, n)
-		sum(&same, outcomes[0].result.Windows, n)
-	}
-	r.After, r.Same = rate(after), rate(same)
-	for _, o := range outcomes {
-		r.OverBound += o.overBound
-	}
-	return r, nil
+	return s.all(settings)
 }
 
 func sum(to *sim.Window, windows []sim.Window, n int) {

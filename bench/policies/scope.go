@@ -15,7 +15,10 @@ type scope struct {
 	policies []string // of the table
 	rivals   []string // auto's, where much is varied
 	rounds   int      // seeds of what is random
-	variants []variant
+	// seeds are for the times, and changedSeeds for changes of the fleet, where few
+	// sessions are looked at.
+	seeds, changedSeeds int
+	variants            []variant
 	// outstanding are the loads of a replica, in requests, that are looked for.
 	outstanding []float64
 	// large is how many requests a trace needs for these loads and for scaling.
@@ -65,7 +68,7 @@ func rivals(all []string) (list []string) {
 
 func full() scope {
 	return scope{
-		traces: allTraces(), policies: allPolicies(), rivals: rivals(allPolicies()), rounds: 5,
+		traces: allTraces(), policies: allPolicies(), rivals: rivals(allPolicies()), rounds: 5, seeds: 60, changedSeeds: 20,
 		variants: []variant{
 			{name: "seed 2", seed: 1},
 			{name: "seed 3", seed: 2},
@@ -90,7 +93,7 @@ func short() scope {
 	s.traces = slices.DeleteFunc(allTraces(), func(t traced) bool {
 		return t.name != "miniswe" && t.name != "realhumaneval" && t.name != "copilot"
 	})
-	s.rounds, s.large, s.events = 2, 1000, 1
+	s.rounds, s.seeds, s.changedSeeds, s.large, s.events = 2, 2, 2, 1000, 1
 	s.policies = []string{random, "least_outstanding", "hash:256", "hash:1024", "hash:16384", "prefix:4096", "sglang", "sticky", "lmetric", "oracle", auto}
 	s.rivals = []string{"least_outstanding", "hash:256", "hash:1024", "hash:4096", "hash:16384", "prefix:4096", auto}
 	s.variants = []variant{{name: "seed 2", seed: 1}, {name: "caches ×4", cache: 4}}

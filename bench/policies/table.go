@@ -104,7 +104,7 @@ type frontier struct {
 // hard to have together.
 func (s *simulator) frontiers(workloads []*workload, seed uint64) (all []frontier, err error) {
 	for _, w := range workloads {
-		if !w.Loaded || !w.FewSessions {
+		if !w.FewSessions {
 			continue
 		}
 		jobs, err := w.jobs(w.Cache, seed)

@@ -20,9 +20,11 @@ type Counter struct {
 	state atomic.Uint64
 	// others is what other routers have outstanding at the endpoint, as they told.
 	others atomic.Int64
+	// prompt and cold are what the outstanding requests bring, see [Reservation.Bring].
+	prompt, cold atomic.Int64
 	// Keep counters of different endpoints off one cache line: every request
 	// writes its endpoint's counter twice.
-	_ [48]byte
+	_ [32]byte
 }
 
 // release subtracts one from the low half and adds one to the high half.
@@ -41,6 +43,11 @@ func (c *Counter) SetOthers(n int64) { c.others.Store(max(n, 0)) }
 func (c *Counter) Outstanding() int64 { return outstanding(c.state.Load()) }
 
 func outstanding(state uint64) int64 { return int64(uint32(state)) }
+
+// Brought returns what this router's outstanding requests have brought to the endpoint:
+// the characters of their prompts, and how many of these were not warm there. Neither
+// is ever negative, and both are 0 when none is outstanding.
+func (c *Counter) Brought() (prompt, cold int64) { return c.prompt.Load(), c.cold.Load() }
 
 // Reserve takes a slot if fewer than bound requests are outstanding, those of other
 // routers included. It reports how many there were when it decided.
@@ -65,14 +72,32 @@ func (c *Counter) Take() (r Reservation, seen int64) {
 // Reservation is one request's slot at an endpoint. It belongs to one goroutine
 // and must be released exactly once; further releases do nothing. The zero
 // Reservation holds no slot.
-type Reservation struct{ counter *Counter }
+type Reservation struct {
+	counter      *Counter
+	prompt, cold int64
+}
 
-// Release gives the slot back.
+// Release gives the slot back, and takes away what the request has brought.
 func (r *Reservation) Release() {
 	if r.counter != nil {
+		r.Bring(0, 0)
 		r.counter.state.Add(release)
 		r.counter = nil
 	}
+}
+
+// Bring says how many characters the request's prompt has, and how many of them are
+// cold at its endpoint, in place of what was said before. They count there until the
+// slot is given back, and go along when it moves. Less than nothing counts as 0; without
+// a slot it does nothing.
+func (r *Reservation) Bring(prompt, cold int64) {
+	if r.counter == nil {
+		return
+	}
+	prompt, cold = max(prompt, 0), max(cold, 0)
+	r.counter.prompt.Add(prompt - r.prompt)
+	r.counter.cold.Add(cold - r.cold)
+	r.prompt, r.cold = prompt, cold
 }
 
 // Held reports whether the slot has not been released yet.
@@ -87,6 +112,7 @@ func (r *Reservation) Move(to *Counter) {
 		return
 	}
 	next, _ := to.Take()
+	next.Bring(r.prompt, r.cold)
 	r.Release()
 	*r = next
 }

@@ -68,6 +68,7 @@ type auto struct {
 
 	limits bounds
 	mean   float64 // outstanding at an endpoint, the request included
+	memory pressure
 }
 
 // memory is what is remembered of the requests before. It belongs to a router and
@@ -128,6 +129,7 @@ func (a *auto) reserve(d *Decision, n int, choose func() (int, Reason)) (load.Re
 		d.Reason, d.Load, d.Bound = reason, seen, a.limits.of(c)
 		d.Warm = a.warm(i)
 		d.Rank = a.rank(i)
+		slot.Bring(int64(a.length), int64(a.length-d.Warm))
 		d.choose(c.address, d.homes[:])
 		a.remember(i, n, a.request.Now)
 		return slot, true
@@ -144,6 +146,7 @@ func (t *Table) newAuto(r *Request, threshold int) auto {
 		whole = t.whole
 	}
 	a.mean = a.limits.perWeight * whole.totalWeight / float64(len(whole.candidates))
+	a.memory = whole.pressure()
 	return a
 }
 
@@ -305,10 +308,10 @@ func (a *auto) cheapest() (best int, reason Reason) {
 	}
 }
 
-// cost is what the request costs at a candidate, in seconds: its work, and what it
-// costs to leave the homes.
+// cost is what the request costs at a candidate, in seconds: its work, by how full the
+// candidate's memory is, and what it costs to leave the homes.
 func (a *auto) cost(i int) float64 {
-	cost := a.work(i)
+	cost := a.work(i) * a.memory.factor(&a.t.candidates[i])
 	if !a.s.home[i] && !a.isWarm(i) {
 		stray := a.t.stray * float64(a.length) / charsPerSecond
 		if i != a.second {
