@@ -95,13 +95,17 @@ func TestHarmless(t *testing.T) {
 	const limit = "                request_body_buffer_limit: 4194304\n"
 	off := "                  warmpath.ext_proc:\n" + `                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                    disabled: true\n"
 	for name, f := range map[string]fault{
-		"everything may be asked for": {from: "              allowed_override_modes:\n" + bufferedLine + "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
-		"lower camel case":            {from: "failure_mode_allow: true", to: "failureModeAllow: true"},
-		"ignored":                     {from: "node: {", to: "mine: !ignore {a: 1}\nnode: {"},
-		"numbers for words":           {from: "response_trailer_mode: SEND\n", to: "response_trailer_mode: 1\n"},
-		"a type that is not known":    {from: router, to: "          - {name: mine, typed_config: {\"@type\": type.googleapis.com/of.Mine, a: 1}}\n" + router},
-		"buffered by the listener":    {base: own, from: limit, to: "                request_body_buffer_limit: 65536\n"},
-		"the nearest settings count":  {from: route, to: route + "                typed_per_filter_config:\n" + strings.Replace(off, "disabled: true", "overrides: {failure_mode_allow: true}", 1)},
+		"everything may be asked for":  {from: "              allowed_override_modes:\n" + bufferedLine + "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
+		"lower camel case":             {from: "failure_mode_allow: true", to: "failureModeAllow: true"},
+		"ignored":                      {from: "node: {", to: "!ignore mine: {a: 1}\nnode: {"},
+		"an empty document at the end": {from: "node: {", to: "node: {"},
+		"the last of two counts":       {from: "node: {", to: "node: {id: a}\nnode: {"},
+		"a truth value of YAML 1.1":    {from: "failure_mode_allow: true", to: "failure_mode_allow: yes"},
+		"a truth value in quotes":      {from: "failure_mode_allow: true", to: "failure_mode_allow: \"T\""},
+		"numbers for words":            {from: "response_trailer_mode: SEND\n", to: "response_trailer_mode: 1\n"},
+		"a type that is not known":     {from: router, to: "          - {name: mine, typed_config: {\"@type\": type.googleapis.com/of.Mine, a: 1}}\n" + router},
+		"buffered by the listener":     {base: own, from: limit, to: "                request_body_buffer_limit: 65536\n"},
+		"the nearest settings count":   {from: route, to: route + "                typed_per_filter_config:\n" + strings.Replace(off, "disabled: true", "overrides: {failure_mode_allow: true}", 1)},
 		"on for this route only": {base: own, from: route, to: route + "                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
 			`                    "@type": type.googleapis.com/envoy.config.route.v3.FilterConfig` + "\n                    config:\n" +
 			`                      "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                      overrides: {}\n"},
@@ -110,6 +114,8 @@ func TestHarmless(t *testing.T) {
 	} {
 		config := string(f.config(t))
 		switch name {
+		case "an empty document at the end":
+			config += "---\n---\n# nothing\n"
 		case "buffered by the listener":
 			config = strings.Replace(config, "  - name: llm\n    address:", "  - name: llm\n    per_connection_buffer_limit_bytes: 8388608\n    address:", 1)
 		case "the nearest settings count":
@@ -141,6 +147,15 @@ func TestJSON(t *testing.T) {
 		got = append(got, f.ID+" "+f.Where())
 	}
 	if want := "no-ext-proc envoy.json:1:1, admin-open envoy.json:3:1"; strings.Join(got, ", ") != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
+	long := strings.Repeat("k", 2000)
+	config = `{"node": {"id": "a\/b\ud83d\ude00", "cluster": "é", "metadata": {"` + long + `": 1}},` + "\n\t\"é\": 1, \"admin\" : {\"address\": {\"socket_address\": {\"address\": \"0.0.0.0\"}}}}"
+	got = nil
+	for _, f := range examine(t, "envoy.json", []byte(config), setup()) {
+		got = append(got, f.ID+" "+f.Where())
+	}
+	if want := "no-ext-proc envoy.json:1:1, unknown envoy.json:2:2, admin-open envoy.json:2:21"; strings.Join(got, ", ") != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
 	camel := "staticResources: {listeners: [{filterChains: [{filters: [{name: hcm, typedConfig: {\n\"@type\": " +

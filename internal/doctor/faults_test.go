@@ -76,6 +76,8 @@ func known(s *doctor.Setup) { s.Known = true }
 
 var faults = []fault{
 	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              failure_mode_alow: true"},
+	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              of_tomorrow: true\n              of_the_day_after: {a: 1}"},
+	{id: "unknown", from: "node: {", to: "mine: !ignore {a: 1}\nnode: {"}, // the tag belongs to the key
 	{id: "filter-off", from: route, to: perRoute("disabled: true")},
 	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
 	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
@@ -282,8 +284,8 @@ func TestFaults(t *testing.T) {
 
 // Every rule that looks at a configuration has a fault by which it is known to work.
 func TestEveryRuleHasAFault(t *testing.T) {
-	// TestBeforeAndAfter in examples, TestSmuggling, TestState, TestNotSeen
-	seeded := map[string]bool{"not-seen": true, "no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
+	// TestBeforeAndAfter in examples, TestSmuggling, TestState, TestNotSeen, TestNewerEnvoy
+	seeded := map[string]bool{"unknown-here": true, "not-seen": true, "no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
 	for _, f := range faults {
 		seeded[f.id] = true
 	}

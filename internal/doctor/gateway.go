@@ -77,11 +77,6 @@ type extension struct {
 	config *anypb.Any
 }
 
-type complaint struct {
-	text string
-	line [2]int
-}
-
 // cluster is one of Envoy's, with its place.
 type cluster struct {
 	*clusterv3.Cluster
@@ -192,10 +187,8 @@ func (g *gateway) dumpedListeners(m *adminv3.ListenersConfigDump, at path) {
 
 // decode reads the document, and remembers what it could not understand.
 func (g *gateway) decode(m proto.Message) error {
-	bad, reason, err := g.doc.decode(m)
-	if bad != nil {
-		g.complaints = append(g.complaints, complaint{text: reason, line: [2]int{bad.Line, bad.Column}})
-	}
+	var err error
+	g.complaints, err = g.doc.decode(m)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -190,5 +191,19 @@ func TestState(t *testing.T) {
 		if len(findings) != 1 && want != "" || len(findings) == 1 && findings[0].ID != want {
 			t.Errorf("%v: found %+v, want %q", stats, findings, want)
 		}
+	}
+}
+
+// An Envoy that runs has taken its configuration: what is not known here is no fault of it.
+func TestNewerEnvoy(t *testing.T) {
+	dump := `{"configs": [{"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"of_tomorrow": 1}}, {"@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump", "of_tomorrow": 1}]}`
+	var got []string
+	for _, f := range examine(t, "dump.json", []byte(dump), setup()) {
+		if f.ID != "no-ext-proc" {
+			got = append(got, fmt.Sprint(f.ID, " ", f.Severity, " ", f.Column))
+		}
+	}
+	if want := []string{"unknown-here note 96", "unknown-here note 181"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
 	}
 }
