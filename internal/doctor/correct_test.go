@@ -11,6 +11,8 @@ import (
 	"github.com/warmpath/warmpath/internal/doctor"
 )
 
+var tls = &envoy.TLS{ServerName: "warmpath", CA: "c/ca.pem", Cert: "c/a.pem", Key: "c/a.key", CASecret: "./ca.yaml", CertSecret: "./a.yaml"}
+
 // setup is warmpath with its defaults.
 func setup() doctor.Setup {
 	return doctor.Setup{
@@ -52,7 +54,6 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 		}
 	}
 	two := []string{"10.0.0.1:8000", "[fd00::2]:8000"}
-	tls := &envoy.TLS{ServerName: "warmpath", CA: "c/ca.pem", Cert: "c/a.pem", Key: "c/a.key", CASecret: "./ca.yaml", CertSecret: "./a.yaml"}
 	for _, tt := range []struct {
 		o      envoy.Options
 		change func(*doctor.Setup)
@@ -60,7 +61,11 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 	}{
 		{o: envoy.Options{}},
 		{o: envoy.Options{TLS: tls, Collector: "otel:4317", Sampling: 1}},
-		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "unix:/run/a.sock", XDS: "unix:/run/b.sock"}}},
+		{o: envoy.Options{TLS: tls, Secured: []string{envoy.XDSCluster}}, change: func(s *doctor.Setup) { s.Known, s.TLSXDS = true, true }},
+		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "unix:/run/a.sock", XDS: "unix:/run/b.sock"}}, change: listening("unix:/run/a.sock", "unix:/run/b.sock")},
+		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "[::1]:9002", XDS: "localhost:9003"}}, change: listening("127.0.0.1:9002", "127.0.0.1:9003")},
+		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "warmpath:9102", XDS: "10.0.0.9:9103"}}, change: listening("127.0.0.1:9002", "127.0.0.1:9003")},
+		{o: envoy.Options{TLS: tls, Addresses: envoy.Addresses{ExtProc: "warmpath:9002", XDS: "warmpath:9003"}}, change: known}, // to a sidecar
 		{o: envoy.Options{Endpoints: two}, change: func(s *doctor.Setup) { s.Known, s.ControlPlane, s.Members = true, false, two }},
 		{o: envoy.Options{Endpoints: two, HeaderSteering: true}},
 		{o: envoy.Options{Pool: "llm", TenantHeader: "x-tenant", BodyLimit: 1 << 20}, change: func(s *doctor.Setup) {

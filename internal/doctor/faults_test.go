@@ -74,6 +74,11 @@ func ownOfFilter(settings string) string {
 
 func known(s *doctor.Setup) { s.Known = true }
 
+// listening says where warmpath listens.
+func listening(extProc, xds string) func(*doctor.Setup) {
+	return func(s *doctor.Setup) { s.Known, s.ExtProc, s.XDS = true, extProc, xds }
+}
+
 var faults = []fault{
 	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              failure_mode_alow: true"},
 	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              of_tomorrow: true\n              of_the_day_after: {a: 1}"},
@@ -191,6 +196,15 @@ var faults = []fault{
 	{id: "ext-proc-panic", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{update_merge_window: 0s}"},
 	{id: "merge-window", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{healthy_panic_threshold: {value: 0}}"},
 
+	{id: "listens-elsewhere", setup: listening("127.0.0.1:9102", "127.0.0.1:9003")},
+	{id: "listens-elsewhere", setup: listening("unix:/run/warmpath.sock", "")},
+	{id: "listens-elsewhere", base: own, setup: listening("10.0.0.9:9002", "127.0.0.1:9102")}, // of which Envoy does not ask
+	{id: "listens-elsewhere", setup: listening("", "127.0.0.1:9103")},
+	{id: "tls-differs", setup: func(s *doctor.Setup) { s.Known, s.TLSExtProc = true, true }},
+	{id: "tls-differs", setup: func(s *doctor.Setup) { s.Known, s.TLSXDS = true, true }},
+	{id: "tls-differs", base: envoy.Options{TLS: tls, Secured: []string{envoy.ExtProcCluster}}, setup: known},
+	{id: "xds-off", setup: func(s *doctor.Setup) { s.Known, s.ControlPlane = true, false }},
+	{id: "pool-not-sent", setup: func(s *doctor.Setup) { s.Known, s.Pools = true, []string{"foo"} }},
 	{id: "xds-unknown", from: "        cluster_name: warmpath_xds\n        #", to: "        cluster_name: warmpath_control\n        #"},
 	{id: "xds-not-delta", from: "api_type: DELTA_GRPC", to: "api_type: GRPC"},
 	{id: "xds-http1", from: "name: warmpath_xds\n    type: STRICT_DNS\n", to: "name: warmpath_xds\n    type: STRICT_DNS\n    # no HTTP/2\n"}, // changed below

@@ -35,9 +35,11 @@ type Setup struct {
 	// Members are the addresses of the endpoints of the default pool, nil if they are
 	// not known.
 	Members []string
-	// ExtProc is where listen.extProc is reached, "host:port" or "unix:/path"; "" if it is
-	// not known.
-	ExtProc string
+	// ExtProc is where listen.extProc is reached, "host:port" or "unix:/path", and XDS
+	// where listen.xds is; "" if it is not known.
+	ExtProc, XDS string
+	// TLSExtProc and TLSXDS: these listeners have TLS.
+	TLSExtProc, TLSXDS bool
 	// ClosingEngine: the engines close connections without a word, as llama.cpp does.
 	ClosingEngine bool
 }

@@ -10,6 +10,9 @@ import (
 // endpoints are the addresses of the cluster's endpoints; not ok if they are not known, or
 // are names that may stand for any.
 func (g *gateway) endpoints(c *cluster) (addresses []string, ok bool) {
+	if c == nil {
+		return nil, false
+	}
 	assignment := c.GetLoadAssignment()
 	if c.GetType() == clusterv3.Cluster_EDS {
 		assignment = g.assigned[c.GetEdsClusterConfig().GetServiceName()]
