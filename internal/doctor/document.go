@@ -33,7 +33,7 @@ type Document struct {
 // is for findings. The error says what is not YAML, or beyond the bounds.
 func Read(name string, data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%s: %d bytes, want at most %d", name, len(data), MaxBytes)
+		return nil, fmt.Errorf("%s: more than %d bytes; of a dump, save one without ?include_eds, which has no endpoints, and name it with --envoy", name, MaxBytes)
 	}
 	read := readYAML
 	if json.Valid(data) {

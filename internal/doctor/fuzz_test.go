@@ -58,7 +58,7 @@ func TestBounds(t *testing.T) {
 	for want, config := range map[string]string{
 		"values in it":         bomb,
 		"levels deep":          "node: {metadata: {x: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}}",
-		"want at most":         strings.Repeat("#", doctor.MaxBytes+1),
+		"save one without":     strings.Repeat("#", doctor.MaxBytes+1),
 		"nothing in it":        "# nothing\n",
 		"want a mapping":       "[1, 2]",
 		"more than one":        "node: {}\n---\nnode: {}\n",

@@ -207,3 +207,19 @@ func TestNewerEnvoy(t *testing.T) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 }
+
+// Endpoints over EDS are those of the cluster's name where it names no service.
+func TestEndpointsWithoutAServiceName(t *testing.T) {
+	const dump = `{"configs": [
+{"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump", "dynamic_active_clusters": [{"cluster": {
+  "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "llm", "type": "EDS", "eds_cluster_config": {"eds_config": {"ads": {}}},
+  "load_balancing_policy": {"policies": [{"typed_extension_config": {"name": "o", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost"}}}]}}}]},
+{"@type": "type.googleapis.com/envoy.admin.v3.EndpointsConfigDump", "dynamic_endpoint_configs": [{"endpoint_config": {
+  "@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "llm", "endpoints": [{"lb_endpoints": [
+    {"endpoint": {"address": {"socket_address": {"address": "10.0.0.1", "port_value": 80}}}},
+    {"endpoint": {"address": {"socket_address": {"address": "10.0.0.1", "port_value": 80}}}}]}]}}]}]}`
+	findings := examine(t, "dump.json", []byte(dump), setup())
+	if !slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.ID == "address-twice" }) {
+		t.Errorf("found %+v", findings)
+	}
+}

@@ -76,7 +76,7 @@ func listensElsewhere(g *gateway, report report) {
 		for _, c := range s.clusters {
 			there := g.nearby(c)
 			if s.at != "" && len(there) > 0 && !slices.ContainsFunc(there, func(a string) bool { return sameSocket(a, s.at) }) {
-				report(c.at.with("load_assignment"), "the cluster %s has %s, listen.%s is reached at %s", quoted(c.GetName()), strings.Join(there[:min(5, len(there))], ", "), s.name, s.at)
+				report(c.at.with("load_assignment"), "the cluster %s has %s, listen.%s is reached at %s", quoted(c.GetName()), some(there), s.name, s.at)
 			}
 		}
 	}
