@@ -33,6 +33,7 @@ func nothingDecided(t *testing.T) string {
 // A probe has the fields of its path only, because engines may refuse others, and the host
 // that -H names.
 func TestDoctorProbe(t *testing.T) {
+	t.Parallel()
 	for path, want := range map[string]string{
 		"/v1/chat/completions":   "max_tokens messages model stream",
 		"/v1/completions":        "max_tokens model prompt stream",
@@ -75,6 +76,7 @@ func TestDoctorProbesTheNamedHost(t *testing.T) {
 
 // What one server has in its cache says nothing of another's.
 func TestDoctorJudgesOneServer(t *testing.T) {
+	t.Parallel()
 	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"usage": {"prompt_tokens_details": {"cached_tokens": 0}}}`)
 	}))

@@ -171,3 +171,14 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+// A finding is where Envoy reads, and not at a key that it leaves out.
+func TestIgnoredKeysAreNoPlaces(t *testing.T) {
+	const config = "admin: {address: {socket_address: {address: 0.0.0.0}}}\n!ignore admin: {address: 1}\n"
+	for _, f := range examine(t, "envoy.yaml", []byte(config), setup()) {
+		if f.ID == "admin-open" && f.Line == 1 {
+			return
+		}
+	}
+	t.Error("no admin-open in the first line")
+}
