@@ -21,13 +21,18 @@ func setup() doctor.Setup {
 	}
 }
 
-func examine(t *testing.T, name string, config []byte, s doctor.Setup) []doctor.Finding {
+func document(t *testing.T, name, config string) *doctor.Document {
 	t.Helper()
-	d, err := doctor.Read(name, config)
+	d, err := doctor.Read(name, []byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	findings, err := doctor.Examine(d, s)
+	return d
+}
+
+func examine(t *testing.T, name string, config []byte, s doctor.Setup) []doctor.Finding {
+	t.Helper()
+	findings, err := doctor.Examine(document(t, name, string(config)), s)
 	if err != nil {
 		t.Fatal(err)
 	}

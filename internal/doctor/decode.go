@@ -11,8 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxAttempts bounds how often a document is read again, without what was not understood.
-const maxAttempts = 20
+// maxAttempts bounds how often a document is read again, without what was not understood;
+// large ones are read less often.
+const maxAttempts = 100
 
 // complaint is what was not understood, and where.
 type complaint struct {
@@ -28,27 +29,28 @@ func (d *Document) decode(m proto.Message) (complaints []complaint, err error) {
 		return nil, err
 	}
 	c := &converter{without: map[*yaml.Node]bool{}, truths: map[*yaml.Node]bool{}}
-	for attempt := range maxAttempts + 1 {
+	for attempt, spent := 0, 0; ; attempt++ {
 		if err := c.convert(d.root); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, err)
 		}
-		read := protojson.UnmarshalOptions{Resolver: types, DiscardUnknown: attempt == maxAttempts}
+		spent += c.nodes
+		last := attempt == maxAttempts || spent > maxNodes
+		read := protojson.UnmarshalOptions{Resolver: types, DiscardUnknown: last}
 		err := read.Unmarshal(c.out.Bytes(), m)
 		if err == nil {
-			break
+			return complaints, nil
 		}
 		bad, reason := c.blame(err)
 		switch value := resolve(bad.value); {
-		case truthField.MatchString(reason) && value.Kind == yaml.ScalarNode && truthText.MatchString(value.Value):
+		case !last && truthField.MatchString(reason) && value.Kind == yaml.ScalarNode && truthText.MatchString(value.Value):
 			c.truths[value] = true
-		case unknown.MatchString(reason):
+		case !last && unknown.MatchString(reason):
 			c.without[bad.key] = true
 			complaints = append(complaints, complaint{reason, c.path(bad)})
 		default:
 			return nil, fmt.Errorf("%s:%d:%d: %.300s", d.name, bad.key.Line, bad.key.Column, reason)
 		}
 	}
-	return complaints, nil
 }
 
 // secret is what may hold one: the value of a text that is not as it should be.

@@ -184,7 +184,9 @@ var faults = []fault{
 	{id: "pool-panic", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {}"},
 	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},
 	{id: "closing-engine", base: own, setup: func(s *doctor.Setup) { s.ClosingEngine = true }},
-	{id: "members-missing", base: own, setup: func(s *doctor.Setup) { s.Known, s.Members = true, []string{"10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.3:8000"} }},
+	{id: "members-missing", base: own, setup: func(s *doctor.Setup) {
+		s.Known, s.Members = true, []string{"10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.3:8000"}
+	}},
 	{id: "members-idle", base: own, setup: func(s *doctor.Setup) { s.Known, s.Members = true, []string{"10.0.0.1:8000"} }},
 
 	{id: "address-twice", base: own, from: "address: \"10.0.0.2\"", to: "address: \"10.0.0.1\""},

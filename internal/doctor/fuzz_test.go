@@ -77,6 +77,26 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// A hundred times what is not understood is told of, or read as Envoy reads it; the rest is
+// left out, or refused.
+func TestManyAreUnknown(t *testing.T) {
+	config := strings.Repeat("  - {name: a, respect_dns_ttl: \"yes\"}\n", 30)
+	config = "static_resources:\n  clusters:\n" + config + strings.Repeat("  - {name: b, mine: 1}\n", 200)
+	told := 0
+	for _, f := range examine(t, "file", []byte(config), setup()) {
+		if f.ID == "unknown" {
+			told++
+		}
+	}
+	if told != 70 {
+		t.Errorf("%d are told of", told)
+	}
+	_, err := doctor.Examine(document(t, "file", "static_resources: {clusters: ["+strings.Repeat("{respect_dns_ttl: \"yes\"}, ", 101)+"]}"), setup())
+	if err == nil || !strings.Contains(err.Error(), "invalid value for bool field") {
+		t.Errorf("too many texts in the place of truth values: %v", err)
+	}
+}
+
 // A value that may be a secret is not shown.
 func TestSecretsAreNotShown(t *testing.T) {
 	for _, config := range []string{
