@@ -4,9 +4,11 @@
 package envoy
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -32,6 +34,8 @@ const (
 	BodyLimit = 4 << 20
 )
 
+const shippedAdmin, shippedListener = "127.0.0.1:9901", "127.0.0.1:10000"
+
 // Addresses are the places that [Bootstrap] names, each "host:port" or
 // "[ipv6]:port". An empty one keeps the shipped address. Admin and Listener are
 // bound, so they must be IP addresses; the other two may be host names, or "unix:"
@@ -47,8 +51,8 @@ type Addresses struct {
 // shipped ones, comments and all.
 func Bootstrap(a Addresses) ([]byte, error) {
 	replacements := []struct{ what, shipped, wanted, cluster string }{
-		{"admin", "127.0.0.1:9901", a.Admin, ""},
-		{"listener", "127.0.0.1:10000", a.Listener, ""},
+		{"admin", shippedAdmin, a.Admin, ""},
+		{"listener", shippedListener, a.Listener, ""},
 		{"ext_proc", "127.0.0.1:9002", a.ExtProc, ExtProcCluster},
 		{"xds", "127.0.0.1:9003", a.XDS, XDSCluster},
 	}
@@ -77,7 +81,18 @@ func Bootstrap(a Addresses) ([]byte, error) {
 			pairs = append(pairs, "name: "+r.cluster+"\n    type: STRICT_DNS", "name: "+r.cluster+"\n    type: STATIC")
 		}
 	}
+	if listener, admin := cmp.Or(a.Listener, shippedListener), cmp.Or(a.Admin, shippedAdmin); overlap(listener, admin) {
+		return nil, fmt.Errorf("listener address %q, admin address %q: want two: Envoy listens once at each", listener, admin)
+	}
 	return []byte(strings.NewReplacer(pairs...).Replace(bootstrap)), nil
+}
+
+// overlap tells whether one process cannot listen at both addresses, "ip:port" each.
+func overlap(a, b string) bool {
+	one, err := netip.ParseAddrPort(a)
+	two, also := netip.ParseAddrPort(b)
+	return err == nil && also == nil && one.Port() == two.Port() &&
+		(one.Addr() == two.Addr() || one.Addr().IsUnspecified() || two.Addr().IsUnspecified())
 }
 
 // Cluster returns cluster.yaml: an envoy.config.cluster.v3.Cluster with the

@@ -124,6 +124,24 @@ func TestBootstrapRefusesAddresses(t *testing.T) {
 	}
 }
 
+// Envoy cannot listen at one address for both.
+func TestBootstrapRefusesOneAddressTwice(t *testing.T) {
+	for _, a := range []envoy.Addresses{
+		{Listener: "127.0.0.1:9901"},
+		{Admin: "127.0.0.1:10000"},
+		{Listener: "[::1]:80", Admin: "[0::1]:80"},
+		{Listener: "0.0.0.0:9901"},
+		{Listener: "10.0.0.1:80", Admin: "[::]:80"},
+	} {
+		if _, err := envoy.Bootstrap(a); err == nil || !strings.Contains(err.Error(), "want two") {
+			t.Errorf("%+v: %v", a, err)
+		}
+	}
+	if _, err := envoy.Bootstrap(envoy.Addresses{Listener: "10.0.0.1:9901", ExtProc: "127.0.0.1:9901"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWithTracingRefuses(t *testing.T) {
 	shipped, err := envoy.Bootstrap(envoy.Addresses{})
 	if err != nil {

@@ -52,9 +52,6 @@ type IstioOptions struct {
 // comments and all: the objects that put warmpath behind an ingress gateway of
 // Istio. The error names the option that is no such name, and its value.
 func Istio(o IstioOptions) ([]byte, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
 	shipped := IstioOptions{
 		"istio-system",
 		map[string]string{"istio": "ingressgateway"},
@@ -64,6 +61,9 @@ func Istio(o IstioOptions) ([]byte, error) {
 		0, false,
 	}
 	o = o.or(shipped)
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	from, to := shipped.places(), o.places()
 	// All at once: what is wanted in one place may be what is shipped in another.
 	pairs := make([]string, 0, 2*len(from))
@@ -192,11 +192,11 @@ func (o IstioOptions) validate() error {
 		{"Service of warmpath", o.Warmpath, "1..63 of a-z, 0-9 and -", nameSyntax},
 		{"Service of the model servers", o.Models, "1..63 of a-z, 0-9 and -", nameSyntax},
 	} {
-		if name.value != "" && (!name.syntax.MatchString(name.value) || name.what != "host" && scalar(name.value) != name.value) {
+		if !name.syntax.MatchString(name.value) || name.what != "host" && scalar(name.value) != name.value {
 			return fmt.Errorf("Istio configuration: %s %q, want %s, and nothing that YAML takes for a number or a truth value", name.what, name.value, name.want)
 		}
 	}
-	if o.Warmpath == o.Models && o.Models != "" {
+	if o.Warmpath == o.Models {
 		return fmt.Errorf("Istio configuration: %q is the Service of warmpath and of the model servers: want two", o.Models)
 	}
 	for key, value := range o.GatewayLabels {
@@ -208,14 +208,14 @@ func (o IstioOptions) validate() error {
 		what  string
 		value int
 	}{{"gateway", o.GatewayPort}, {"Service of warmpath", o.WarmpathPort}, {"Service of the model servers", o.ModelsPort}} {
-		if port.value < 0 || port.value > 65535 {
+		if port.value < 1 || port.value > 65535 {
 			return fmt.Errorf("Istio configuration: port of the %s %d, want 1..65535", port.what, port.value)
 		}
 	}
 	if o.BodyLimit < 0 || o.BodyLimit > math.MaxUint32 {
 		return fmt.Errorf("Istio configuration: limit of bodies %d, want 0..%d", o.BodyLimit, math.MaxUint32)
 	}
-	if o.TenantHeader != "" && !headerName.MatchString(o.TenantHeader) {
+	if !headerName.MatchString(o.TenantHeader) {
 		return fmt.Errorf("Istio configuration: header of the tenant %q, want the name of a header", o.TenantHeader)
 	}
 	return nil

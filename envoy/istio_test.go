@@ -212,7 +212,13 @@ func TestIstioRefuses(t *testing.T) {
 		"port of the Service of the model servers 70000": {ModelsPort: 70000},
 		"limit of bodies -1":                             {BodyLimit: -1},
 		`namespace "true"`:                               {Namespace: "true"},
+		`namespace "no"`:                                 {Namespace: "no"},
+		`namespace of the gateway "y"`:                   {GatewayNamespace: "y"},
+		`Service of warmpath "on"`:                       {Warmpath: "on"},
+		`Service of the model servers "yes"`:             {Models: "yes"},
 		`Service of warmpath "123"`:                      {Warmpath: "123"},
+		`"warmpath" is the Service of warmpath and of`:   {Models: "warmpath"},
+		`"llama" is the Service of warmpath and of`:      {Warmpath: "llama"},
 		`"llm" is the Service of warmpath and of`:        {Warmpath: "llm", Models: "llm"},
 		`header of the tenant "a}"`:                      {TenantHeader: "a}"},
 	} {

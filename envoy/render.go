@@ -132,10 +132,14 @@ var (
 	headerName  = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}$`)
 )
 
-// scalar writes a text so that YAML reads just that, and not a number or a truth value.
+// truths are what one or the other YAML takes for a truth value.
+var truths = regexp.MustCompile(`(?i)^(y|n|yes|no|on|off|true|false)$`)
+
+// scalar writes a text so that YAML reads just that, and not a number or a truth value:
+// neither YAML 1.2, nor 1.1, whose names of truth values Envoy and Kubernetes take.
 func scalar(text string) string {
 	var read any
-	if err := yaml.Unmarshal([]byte(text), &read); err == nil && read == text {
+	if err := yaml.Unmarshal([]byte(text), &read); err == nil && read == text && !truths.MatchString(text) {
 		return text
 	}
 	return strconv.Quote(text)

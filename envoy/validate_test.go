@@ -70,6 +70,15 @@ func TestEnvoyAcceptsWhatWeShip(t *testing.T) {
 		{name: "no secret", config: strings.Replace(string(secured), "envoy.yaml", "absent.yaml", 1), refusal: "absent.yaml"},
 		{name: "no fallback", config: withPool(string(bootstrap), strings.Replace(string(envoy.Cluster()), "fallback_policy:", "x:", 1)), refusal: "fallback"},
 	}
+	for _, name := range []string{"yes", "No", "ON", "y", "1.5", "null"} { // none is a text for Envoy, or for another reader
+		for kind, o := range map[string]envoy.Options{"": {Pool: name}, "header ": {TenantHeader: name}, "own ": {Pool: name, Endpoints: []string{"10.0.0.1:80"}}} {
+			config, err := envoy.Render(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests = append(tests, accepted{name: kind + name, config: string(config)})
+		}
+	}
 	for name, o := range variants() {
 		if o.TLS != nil {
 			o.TLS = &tls

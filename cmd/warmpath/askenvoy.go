@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,23 +14,25 @@ import (
 	"github.com/warmpath/warmpath/internal/doctor"
 )
 
-// documents reads what is to be looked at.
-func (o *doctorOptions) documents(ctx context.Context) (documents []*doctor.Document, err error) {
+// documents reads what is to be looked at. The error is of what could not be read.
+func (o *doctorOptions) documents(ctx context.Context) (documents []*doctor.Document, failure error) {
 	if o.envoy != "" {
 		d, err := readEnvoy(o.envoy)
 		if err != nil {
-			return nil, usageError{err}
+			failure = usageError{err}
+		} else {
+			documents = append(documents, d)
 		}
-		documents = append(documents, d)
 	}
 	if o.admin != "" {
 		d, err := askEnvoy(ctx, o.admin)
 		if err != nil {
-			return nil, err
+			failure = errors.Join(failure, err)
+		} else {
+			documents = append(documents, d)
 		}
-		documents = append(documents, d)
 	}
-	return documents, nil
+	return documents, failure
 }
 
 func readEnvoy(path string) (*doctor.Document, error) {

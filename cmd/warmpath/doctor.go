@@ -63,12 +63,14 @@ func examine(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := o.check(flags.Args()); err != nil {
 		return usageError{fmt.Errorf("doctor: %w", err)}
 	}
-	report, err := o.examine(ctx)
-	if err != nil {
-		return fmt.Errorf("doctor: %w", err)
+	report, failure := o.examine(ctx)
+	if len(report.Examined) > 0 {
+		if err := report.print(stdout, o.json); err != nil {
+			return err
+		}
 	}
-	if err := report.print(stdout, o.json); err != nil {
-		return err
+	if failure != nil {
+		return fmt.Errorf("doctor: %w", failure)
 	}
 	return report.verdict(o.failOn)
 }
@@ -80,6 +82,8 @@ func (o *doctorOptions) check(args []string) error {
 		return fmt.Errorf("%.80q: want flags only", args[0])
 	case o.envoy == "" && o.admin == "" && o.live == "":
 		return errors.New("want --envoy FILE, --admin URL or --live URL")
+	case !strings.HasPrefix(o.probe.path, "/"):
+		return fmt.Errorf("--path %.80q: want a path that begins with /", o.probe.path)
 	case o.failOn != "warning" && o.failOn != "error":
 		return fmt.Errorf("--fail-on %.40q: want warning or error", o.failOn)
 	case o.engine != "" && o.engine != "llama.cpp" && o.engine != "vllm" && o.engine != "sglang":
@@ -88,38 +92,42 @@ func (o *doctorOptions) check(args []string) error {
 	return nil
 }
 
+// examine looks at everything that it is to look at. The error is of what could not be
+// asked; the rest is in the report all the same.
 func (o *doctorOptions) examine(ctx context.Context) (examination, error) {
 	report := examination{Findings: []doctor.Finding{}}
 	c, setup, err := o.setup()
 	if err != nil {
 		return report, usageError{err}
 	}
-	if o.live != "" {
-		if o.server.from == "" {
-			if o.server.from, err = adminOf(c); err != nil {
-				return report, usageError{err}
-			}
+	if o.live != "" && o.server.from == "" {
+		if o.server.from, err = adminOf(c); err != nil {
+			return report, usageError{err}
 		}
+	}
+	documents, failure := o.documents(ctx)
+	if wrong := new(usageError); errors.As(failure, wrong) {
+		return report, failure
+	}
+	if o.live != "" {
 		findings, counts, err := o.probe.run(ctx, o.live, o.server)
 		if err != nil {
-			return report, err
+			failure = errors.Join(failure, err)
+		} else {
+			setup.ClosingEngine = setup.ClosingEngine || counts.closing
+			report.Findings, report.Probes, report.Examined = append(report.Findings, findings...), counts, append(report.Examined, o.live)
 		}
-		setup.ClosingEngine = setup.ClosingEngine || counts.closing
-		report.Findings, report.Probes, report.Examined = append(report.Findings, findings...), counts, append(report.Examined, o.live)
-	}
-	documents, err := o.documents(ctx)
-	if err != nil {
-		return report, err
 	}
 	for _, d := range documents {
 		findings, err := doctor.Examine(d, setup)
 		if err != nil {
-			return report, usageError{err}
+			failure = errors.Join(failure, usageError{err})
+			continue
 		}
 		report.Findings = append(report.Findings, findings...)
 		report.Examined = append(report.Examined, d.Name())
 	}
-	return report, nil
+	return report, failure
 }
 
 // setup is what warmpath's configuration says that matters to Envoy's.
@@ -139,8 +147,12 @@ func (o *doctorOptions) setup() (config.Config, doctor.Setup, error) {
 	for _, p := range c.Pools {
 		s.Pools = append(s.Pools, p.Cluster.Name)
 	}
+	s.TLSExtProc, s.TLSXDS = c.TLS.ExtProc.On(), c.TLS.XDS.On()
 	if at, err := reachable(c.Listen.ExtProc); known && err == nil {
 		s.ExtProc = at
+	}
+	if at, err := reachable(c.Listen.XDS); known && err == nil {
+		s.XDS = at
 	}
 	if m := c.Membership; known && (m.Static != nil || m.File != "") {
 		set, err := loadMembership(m, o.config)

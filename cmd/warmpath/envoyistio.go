@@ -20,11 +20,23 @@ func (o *istioFlags) register(flags *flag.FlagSet) {
 	flags.StringVar(&o.Host, "host", "", "for istio: the `name` that clients use (default llm.example.com)")
 	flags.StringVar(&o.GatewayNamespace, "gateway-namespace", "", "for istio: the `namespace` of the gateway's pods (default istio-system)")
 	flags.Func("gateway-label", "for istio: `key=value` that the gateway's pods have; may be repeated (default istio=ingressgateway)", o.label)
-	flags.IntVar(&o.GatewayPort, "gateway-port", 0, "for istio: the `port` of the gateway's Service for plain HTTP (default 80)")
+	flags.Func("gateway-port", "for istio: the `port` of the gateway's Service for plain HTTP (default 80)", port(&o.GatewayPort))
 	flags.StringVar(&o.Namespace, "namespace", "", "for istio: the `namespace` of warmpath and the model servers (default membership.kubernetes.namespace, else llm)")
 	flags.StringVar(&o.Warmpath, "service", "", "for istio: the `Service` of warmpath (default warmpath)")
 	flags.StringVar(&o.Models, "models", "", "for istio: the `Service` of the model servers (default membership.kubernetes.service)")
-	flags.IntVar(&o.ModelsPort, "models-port", 0, "for istio: its `port` (default membership.kubernetes.port if that is a number, else 8000)")
+	flags.Func("models-port", "for istio: its `port` (default membership.kubernetes.port if that is a number, else 8000)", port(&o.ModelsPort))
+}
+
+// port reads one that is given: 0 is none.
+func port(into *int) func(string) error {
+	return func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%.40q: want 1..65535", text)
+		}
+		*into = int(n)
+		return nil
+	}
 }
 
 // forIstio reports whether a flag of envoy is for istio only.

@@ -18,7 +18,6 @@ import (
 	"github.com/warmpath/warmpath/extproc"
 	"github.com/warmpath/warmpath/internal/doctor"
 	"github.com/warmpath/warmpath/internal/live/view"
-	"github.com/warmpath/warmpath/internal/modelserver"
 )
 
 const (
@@ -76,7 +75,8 @@ type probing struct {
 func (o probeOptions) run(ctx context.Context, gateway string, server clientOptions) ([]doctor.Finding, *probeCounts, error) {
 	p := &probing{probeOptions: o, run: rand.Text()}
 	var err error
-	if p.gateway, err = (clientOptions{from: gateway, ca: server.ca, flag: "--live"}).open(); err != nil {
+	named := (&url.URL{Host: o.headers.get("host")}).Hostname()
+	if p.gateway, err = (clientOptions{from: gateway, ca: server.ca, serverName: named, flag: "--live"}).open(); err != nil {
 		return nil, nil, usageError{err}
 	}
 	defer p.gateway.close()
@@ -102,7 +102,7 @@ func (p *probing) all(ctx context.Context) error {
 		p.model = p.firstModel(ctx)
 	}
 	for prompt := range probePrompts {
-		before := map[string]modelserver.Engine{}
+		var first earlier
 		for again := range 2 {
 			answer, err := p.send(ctx, prompt, again)
 			if p.counts.Sent++; err != nil {
@@ -113,12 +113,10 @@ func (p *probing) all(ctx context.Context) error {
 			if err != nil || len(p.found) > 0 && p.counts.Decided == 0 {
 				return err // warmpath sees none of them
 			}
-			if again == 1 && served != "" {
-				p.judge(ctx, answer, served, before)
-			} else if served != "" {
-				if e, err := engineOf(ctx, served); err == nil {
-					before[served] = e
-				}
+			if again == 0 {
+				first = earlierAt(ctx, served)
+			} else if served != "" && served == first.served { // what another has cached says nothing
+				p.judge(ctx, answer, first)
 			}
 		}
 	}
@@ -146,10 +144,13 @@ func (p *probing) send(ctx context.Context, prompt, again int) (probe, error) {
 	a := probe{requestID: fmt.Sprintf("doctor-%.12s-%d-%d", p.run, prompt, again), id: probeID()}
 	text := fmt.Sprintf("Probe %d of warmpath doctor, run %s. ", prompt, p.run)
 	text += strings.Repeat("Nothing is to be done here. ", probeText/28)
-	body, err := json.Marshal(map[string]any{
-		"model": p.model, "max_tokens": 1, "stream": false, "prompt": text,
-		"messages": []map[string]string{{"role": "user", "content": text}},
-	})
+	fields := map[string]any{"model": p.model, "max_tokens": 1, "stream": false}
+	if path, _, _ := strings.Cut(p.path, "?"); strings.HasSuffix(path, "/completions") && !strings.HasSuffix(path, "/chat/completions") {
+		fields["prompt"] = text // and nothing else: some engines refuse fields that they do not know
+	} else {
+		fields["messages"] = []map[string]string{{"role": "user", "content": text}}
+	}
+	body, err := json.Marshal(fields)
 	if err != nil {
 		return a, err
 	}
@@ -197,6 +198,7 @@ func (p *probing) request(ctx context.Context, method, path string, body io.Read
 		name, value, _ := strings.Cut(line, ":")
 		r.Header.Set(strings.TrimSpace(name), strings.TrimSpace(value))
 	}
+	r.Host = p.headers.get("host") // which net/http does not take from the headers
 	r.Header.Set("User-Agent", probeAgent)
 	return r, nil
 }

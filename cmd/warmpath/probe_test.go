@@ -3,11 +3,16 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -23,6 +28,76 @@ func nothingDecided(t *testing.T) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// A probe has the fields of its path only, because engines may refuse others, and the host
+// that -H names.
+func TestDoctorProbe(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/v1/chat/completions":   "max_tokens messages model stream",
+		"/v1/completions":        "max_tokens model prompt stream",
+		"/a/v1/completions?b=/c": "max_tokens model prompt stream",
+	} {
+		var host, fields string
+		gateway := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			var body map[string]any
+			if r.Method == http.MethodPost && json.NewDecoder(r.Body).Decode(&body) == nil {
+				host, fields = r.Host, strings.Join(slices.Sorted(maps.Keys(body)), " ")
+			}
+		}))
+		defer gateway.Close()
+		_, errs, _ := warmpath(t.Context(), "doctor", "--live", gateway.URL, "--from", nothingDecided(t), "--path", path, "-H", "Host: llm.example.com")
+		if host != "llm.example.com" || fields != want {
+			t.Errorf("%s: host %q, fields %q, want %q: %s", path, host, fields, want, errs)
+		}
+	}
+	_, errs, exit := warmpath(t.Context(), "doctor", "--live", "http://127.0.0.1:1", "--path", "v1/completions")
+	if exit != exitUsage || !strings.Contains(errs, "begins with /") {
+		t.Errorf("a path without a slash: exit %d: %s", exit, errs)
+	}
+}
+
+// The host that -H names is the one in the certificate too.
+func TestDoctorProbesTheNamedHost(t *testing.T) {
+	name := ""
+	gateway := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { name = r.TLS.ServerName }))
+	defer gateway.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: gateway.Certificate().Raw})
+	if err := os.WriteFile(ca, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, errs, _ := warmpath(t.Context(), "doctor", "--live", gateway.URL, "--ca", ca, "--from", nothingDecided(t), "-H", "host: example.com:443")
+	if name != "example.com" {
+		t.Errorf("asked for %q: %s", name, errs)
+	}
+}
+
+// What one server has in its cache says nothing of another's.
+func TestDoctorJudgesOneServer(t *testing.T) {
+	t.Parallel()
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"usage": {"prompt_tokens_details": {"cached_tokens": 0}}}`)
+	}))
+	defer gateway.Close()
+	for _, tt := range []struct{ second, want string }{
+		{"127.0.0.1:1", "probe-cold probe-cold probe-cold"},
+		{"127.0.0.1:2", "probe-elsewhere probe-elsewhere probe-elsewhere"},
+	} {
+		asked := map[string]bool{}
+		admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			d := view.Decision{Probe: r.URL.Query().Get("probe"), Chosen: "127.0.0.1:1", Served: "127.0.0.1:1", Ended: true}
+			if asked[d.Probe] = d.Probe != ""; len(asked)%2 == 1 { // the first was for nothing
+				d.Served = tt.second
+			}
+			_ = json.NewEncoder(w).Encode(view.Snapshot{Decisions: []view.Decision{d}})
+		}))
+		defer admin.Close()
+		if got := strings.Join(ids(t, "doctor", "--json", "--live", gateway.URL, "--from", admin.URL), " "); got != tt.want {
+			t.Errorf("the second served by %s: found %q, want %q", tt.second, got, tt.want)
+		}
+	}
 }
 
 // A gateway that redirects gets no probe's headers to anybody else.

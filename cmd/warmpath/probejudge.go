@@ -63,14 +63,31 @@ func (p *probing) decision(ctx context.Context, id string) (last *view.Decision,
 	}
 }
 
+// earlier is the first of two equal probes.
+type earlier struct {
+	served string              // by whom, "" if that is not known
+	engine *modelserver.Engine // what it counted by then, nil if it does not say
+}
+
+func earlierAt(ctx context.Context, served string) earlier {
+	if served == "" {
+		return earlier{}
+	}
+	engine, err := engineOf(ctx, served)
+	if err != nil {
+		return earlier{served: served}
+	}
+	return earlier{served, &engine}
+}
+
 // judge says whether the second of two equal probes found the first's prompt in the
-// cache: by the answer, or else by the engine's own counters.
-func (p *probing) judge(ctx context.Context, a probe, served string, before map[string]modelserver.Engine) {
+// cache of their server: by the answer, or else by the engine's own counters.
+func (p *probing) judge(ctx context.Context, a probe, first earlier) {
 	p.counts.Again++
-	found, told := 0.0, a.cached != nil
+	served, found, told := first.served, 0.0, a.cached != nil
 	if told {
 		found = float64(*a.cached)
-	} else if was, asked := before[served]; asked {
+	} else if was := first.engine; was != nil {
 		now, err := engineOf(ctx, served)
 		told = err == nil && now.Queries > was.Queries // NaN is not
 		found = now.Hits - was.Hits

@@ -11,6 +11,8 @@ import (
 	"github.com/warmpath/warmpath/internal/doctor"
 )
 
+var tls = &envoy.TLS{ServerName: "warmpath", CA: "c/ca.pem", Cert: "c/a.pem", Key: "c/a.key", CASecret: "./ca.yaml", CertSecret: "./a.yaml"}
+
 // setup is warmpath with its defaults.
 func setup() doctor.Setup {
 	return doctor.Setup{
@@ -19,13 +21,18 @@ func setup() doctor.Setup {
 	}
 }
 
-func examine(t *testing.T, name string, config []byte, s doctor.Setup) []doctor.Finding {
+func document(t *testing.T, name, config string) *doctor.Document {
 	t.Helper()
-	d, err := doctor.Read(name, config)
+	d, err := doctor.Read(name, []byte(config))
 	if err != nil {
 		t.Fatal(err)
 	}
-	findings, err := doctor.Examine(d, s)
+	return d
+}
+
+func examine(t *testing.T, name string, config []byte, s doctor.Setup) []doctor.Finding {
+	t.Helper()
+	findings, err := doctor.Examine(document(t, name, string(config)), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +59,6 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 		}
 	}
 	two := []string{"10.0.0.1:8000", "[fd00::2]:8000"}
-	tls := &envoy.TLS{ServerName: "warmpath", CA: "c/ca.pem", Cert: "c/a.pem", Key: "c/a.key", CASecret: "./ca.yaml", CertSecret: "./a.yaml"}
 	for _, tt := range []struct {
 		o      envoy.Options
 		change func(*doctor.Setup)
@@ -60,7 +66,11 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 	}{
 		{o: envoy.Options{}},
 		{o: envoy.Options{TLS: tls, Collector: "otel:4317", Sampling: 1}},
-		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "unix:/run/a.sock", XDS: "unix:/run/b.sock"}}},
+		{o: envoy.Options{TLS: tls, Secured: []string{envoy.XDSCluster}}, change: func(s *doctor.Setup) { s.Known, s.TLSXDS = true, true }},
+		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "unix:/run/a.sock", XDS: "unix:/run/b.sock"}}, change: listening("unix:/run/a.sock", "unix:/run/b.sock")},
+		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "[::1]:9002", XDS: "localhost:9003"}}, change: listening("127.0.0.1:9002", "127.0.0.1:9003")},
+		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "warmpath:9102", XDS: "10.0.0.9:9103"}}, change: listening("127.0.0.1:9002", "127.0.0.1:9003")},
+		{o: envoy.Options{TLS: tls, Addresses: envoy.Addresses{ExtProc: "warmpath:9002", XDS: "warmpath:9003"}}, change: known}, // to a sidecar
 		{o: envoy.Options{Endpoints: two}, change: func(s *doctor.Setup) { s.Known, s.ControlPlane, s.Members = true, false, two }},
 		{o: envoy.Options{Endpoints: two, HeaderSteering: true}},
 		{o: envoy.Options{Pool: "llm", TenantHeader: "x-tenant", BodyLimit: 1 << 20}, change: func(s *doctor.Setup) {
@@ -95,13 +105,17 @@ func TestHarmless(t *testing.T) {
 	const limit = "                request_body_buffer_limit: 4194304\n"
 	off := "                  warmpath.ext_proc:\n" + `                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                    disabled: true\n"
 	for name, f := range map[string]fault{
-		"everything may be asked for": {from: "              allowed_override_modes:\n" + bufferedLine + "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
-		"lower camel case":            {from: "failure_mode_allow: true", to: "failureModeAllow: true"},
-		"ignored":                     {from: "node: {", to: "mine: !ignore {a: 1}\nnode: {"},
-		"numbers for words":           {from: "response_trailer_mode: SEND\n", to: "response_trailer_mode: 1\n"},
-		"a type that is not known":    {from: router, to: "          - {name: mine, typed_config: {\"@type\": type.googleapis.com/of.Mine, a: 1}}\n" + router},
-		"buffered by the listener":    {base: own, from: limit, to: "                request_body_buffer_limit: 65536\n"},
-		"the nearest settings count":  {from: route, to: route + "                typed_per_filter_config:\n" + strings.Replace(off, "disabled: true", "overrides: {failure_mode_allow: true}", 1)},
+		"everything may be asked for":  {from: "              allowed_override_modes:\n" + bufferedLine + "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
+		"lower camel case":             {from: "failure_mode_allow: true", to: "failureModeAllow: true"},
+		"ignored":                      {from: "node: {", to: "!ignore mine: {a: 1}\nnode: {"},
+		"an empty document at the end": {from: "node: {", to: "node: {"},
+		"the last of two counts":       {from: "node: {", to: "node: {id: a}\nnode: {"},
+		"a truth value of YAML 1.1":    {from: "failure_mode_allow: true", to: "failure_mode_allow: yes"},
+		"a truth value in quotes":      {from: "failure_mode_allow: true", to: "failure_mode_allow: \"T\""},
+		"numbers for words":            {from: "response_trailer_mode: SEND\n", to: "response_trailer_mode: 1\n"},
+		"a type that is not known":     {from: router, to: "          - {name: mine, typed_config: {\"@type\": type.googleapis.com/of.Mine, a: 1}}\n" + router},
+		"buffered by the listener":     {base: own, from: limit, to: "                request_body_buffer_limit: 65536\n"},
+		"the nearest settings count":   {from: route, to: route + "                typed_per_filter_config:\n" + strings.Replace(off, "disabled: true", "overrides: {failure_mode_allow: true}", 1)},
 		"on for this route only": {base: own, from: route, to: route + "                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
 			`                    "@type": type.googleapis.com/envoy.config.route.v3.FilterConfig` + "\n                    config:\n" +
 			`                      "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                      overrides: {}\n"},
@@ -110,6 +124,8 @@ func TestHarmless(t *testing.T) {
 	} {
 		config := string(f.config(t))
 		switch name {
+		case "an empty document at the end":
+			config += "---\n---\n# nothing\n"
 		case "buffered by the listener":
 			config = strings.Replace(config, "  - name: llm\n    address:", "  - name: llm\n    per_connection_buffer_limit_bytes: 8388608\n    address:", 1)
 		case "the nearest settings count":
@@ -143,6 +159,15 @@ func TestJSON(t *testing.T) {
 	if want := "no-ext-proc envoy.json:1:1, admin-open envoy.json:3:1"; strings.Join(got, ", ") != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
+	long := strings.Repeat("k", 2000)
+	config = `{"node": {"id": "a\/b\ud83d\ude00", "cluster": "é", "metadata": {"` + long + `": 1}},` + "\n\t\"é\": 1, \"admin\" : {\"address\": {\"socket_address\": {\"address\": \"0.0.0.0\"}}}}"
+	got = nil
+	for _, f := range examine(t, "envoy.json", []byte(config), setup()) {
+		got = append(got, f.ID+" "+f.Where())
+	}
+	if want := "no-ext-proc envoy.json:1:1, unknown envoy.json:2:2, admin-open envoy.json:2:21"; strings.Join(got, ", ") != want {
+		t.Errorf("found %q, want %q", got, want)
+	}
 	camel := "staticResources: {listeners: [{filterChains: [{filters: [{name: hcm, typedConfig: {\n\"@type\": " +
 		"type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager,\n  httpFilters: []}}]}]}]}"
 	for _, f := range examine(t, "camel.yaml", []byte(camel), setup()) {
@@ -150,4 +175,15 @@ func TestJSON(t *testing.T) {
 			t.Errorf("%s is at %s", f.ID, f.Where())
 		}
 	}
+}
+
+// A finding is where Envoy reads, and not at a key that it leaves out.
+func TestIgnoredKeysAreNoPlaces(t *testing.T) {
+	const config = "admin: {address: {socket_address: {address: 0.0.0.0}}}\n!ignore admin: {address: 1}\n"
+	for _, f := range examine(t, "envoy.yaml", []byte(config), setup()) {
+		if f.ID == "admin-open" && f.Line == 1 {
+			return
+		}
+	}
+	t.Error("no admin-open in the first line")
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,23 +33,40 @@ type Document struct {
 // is for findings. The error says what is not YAML, or beyond the bounds.
 func Read(name string, data []byte) (*Document, error) {
 	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%s: %d bytes, want at most %d", name, len(data), MaxBytes)
+		return nil, fmt.Errorf("%s: more than %d bytes; of a dump, save one without ?include_eds, which has no endpoints, and name it with --envoy", name, MaxBytes)
 	}
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	var root, more yaml.Node
-	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: nothing in it", name)
-	} else if err != nil {
+	read := readYAML
+	if json.Valid(data) {
+		read = readJSON
+	}
+	root, err := read(data)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: more than one document in it; Envoy reads one (the parts of `warmpath envoy --for filter` go into a file that is there)", name)
-	}
-	top := resolve(&root)
+	top := resolve(root)
 	if top == nil || top.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s: want a mapping: an Envoy bootstrap, or what its admin listener answers to /config_dump", name)
 	}
 	return &Document{name: name, root: top}, nil
+}
+
+// readYAML reads the one document that is there.
+func readYAML(data []byte) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	root := new(yaml.Node)
+	if err := decoder.Decode(root); errors.Is(err, io.EOF) {
+		return nil, errors.New("nothing in it")
+	} else if err != nil {
+		return nil, err
+	}
+	for {
+		var more yaml.Node
+		if err := decoder.Decode(&more); errors.Is(err, io.EOF) {
+			return root, nil
+		} else if top := resolve(&more); err != nil || top == nil || top.ShortTag() != "!!null" {
+			return nil, errors.New("more than one document in it; Envoy reads one (the parts of `warmpath envoy --for filter` go into a file that is there)")
+		}
+	}
 }
 
 // Name is the name that findings have as their file.
@@ -116,7 +134,7 @@ func (d *Document) find(p path) (at *yaml.Node, whole bool) {
 		case n == nil:
 		case n.Kind == yaml.MappingNode:
 			for i := 0; i+1 < len(n.Content); i += 2 {
-				if same(n.Content[i].Value, part) {
+				if same(n.Content[i].Value, part) && n.Content[i].Tag != "!ignore" {
 					key, value = n.Content[i], n.Content[i+1]
 				}
 			}

@@ -47,11 +47,13 @@ func Examine(d *Document, s Setup) ([]Finding, error) {
 			findings = append(findings, f)
 		})
 	}
+	unknown := Named("unknown")
+	if g.dump {
+		unknown = Named("unknown-here")
+	}
 	for _, c := range g.complaints {
-		f := Named("unknown").Finding(c.text)
-		if f.File = d.name; !d.live {
-			f.Line, f.Column = c.line[0], c.line[1]
-		}
+		f := unknown.Finding(c.text)
+		d.place(&f, c.at)
 		findings = append(findings, f)
 	}
 	return sorted(findings), nil
@@ -79,11 +81,11 @@ func Named(id string) Rule {
 // Rules are all rules, in the order of docs/DOCTOR.md.
 func Rules() []Rule {
 	var rules []Rule
-	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), stateRules(), liveRules()} {
+	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), setupRules(), stateRules(), liveRules()} {
 		rules = append(rules, group...)
 	}
 	return rules
 }
 
 // Live tells whether the rule is about a gateway that runs, and not its configuration.
-func (r Rule) Live() bool { return r.check == nil && r.ID != "unknown" }
+func (r Rule) Live() bool { return r.check == nil && !strings.HasPrefix(r.ID, "unknown") }

@@ -74,8 +74,15 @@ func ownOfFilter(settings string) string {
 
 func known(s *doctor.Setup) { s.Known = true }
 
+// listening says where warmpath listens.
+func listening(extProc, xds string) func(*doctor.Setup) {
+	return func(s *doctor.Setup) { s.Known, s.ExtProc, s.XDS = true, extProc, xds }
+}
+
 var faults = []fault{
 	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              failure_mode_alow: true"},
+	{id: "unknown", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              of_tomorrow: true\n              of_the_day_after: {a: 1}"},
+	{id: "unknown", from: "node: {", to: "mine: !ignore {a: 1}\nnode: {"}, // the tag belongs to the key
 	{id: "filter-off", from: route, to: perRoute("disabled: true")},
 	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
 	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
@@ -177,7 +184,10 @@ var faults = []fault{
 	{id: "pool-panic", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {}"},
 	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},
 	{id: "closing-engine", base: own, setup: func(s *doctor.Setup) { s.ClosingEngine = true }},
-	{id: "members-missing", base: own, setup: func(s *doctor.Setup) { s.Known, s.Members = true, []string{"10.0.0.1:8000", "10.0.0.3:8000"} }},
+	{id: "members-missing", base: own, setup: func(s *doctor.Setup) {
+		s.Known, s.Members = true, []string{"10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.3:8000"}
+	}},
+	{id: "members-idle", base: own, setup: func(s *doctor.Setup) { s.Known, s.Members = true, []string{"10.0.0.1:8000"} }},
 
 	{id: "address-twice", base: own, from: "address: \"10.0.0.2\"", to: "address: \"10.0.0.1\""},
 
@@ -189,6 +199,15 @@ var faults = []fault{
 	{id: "ext-proc-panic", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{update_merge_window: 0s}"},
 	{id: "merge-window", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{healthy_panic_threshold: {value: 0}}"},
 
+	{id: "listens-elsewhere", setup: listening("127.0.0.1:9102", "127.0.0.1:9003")},
+	{id: "listens-elsewhere", setup: listening("unix:/run/warmpath.sock", "")},
+	{id: "listens-elsewhere", base: own, setup: listening("10.0.0.9:9002", "127.0.0.1:9102")}, // of which Envoy does not ask
+	{id: "listens-elsewhere", setup: listening("", "127.0.0.1:9103")},
+	{id: "tls-differs", setup: func(s *doctor.Setup) { s.Known, s.TLSExtProc = true, true }},
+	{id: "tls-differs", setup: func(s *doctor.Setup) { s.Known, s.TLSXDS = true, true }},
+	{id: "tls-differs", base: envoy.Options{TLS: tls, Secured: []string{envoy.ExtProcCluster}}, setup: known},
+	{id: "xds-off", setup: func(s *doctor.Setup) { s.Known, s.ControlPlane = true, false }},
+	{id: "pool-not-sent", setup: func(s *doctor.Setup) { s.Known, s.Pools = true, []string{"foo"} }},
 	{id: "xds-unknown", from: "        cluster_name: warmpath_xds\n        #", to: "        cluster_name: warmpath_control\n        #"},
 	{id: "xds-not-delta", from: "api_type: DELTA_GRPC", to: "api_type: GRPC"},
 	{id: "xds-http1", from: "name: warmpath_xds\n    type: STRICT_DNS\n", to: "name: warmpath_xds\n    type: STRICT_DNS\n    # no HTTP/2\n"}, // changed below
@@ -282,8 +301,8 @@ func TestFaults(t *testing.T) {
 
 // Every rule that looks at a configuration has a fault by which it is known to work.
 func TestEveryRuleHasAFault(t *testing.T) {
-	// TestBeforeAndAfter in examples, TestSmuggling, TestState, TestNotSeen
-	seeded := map[string]bool{"not-seen": true, "no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
+	// TestBeforeAndAfter in examples, TestSmuggling, TestState, TestNotSeen, TestNewerEnvoy
+	seeded := map[string]bool{"unknown-here": true, "not-seen": true, "no-ext-proc": true, "smuggling": true, "update-refused": true, "ext-proc-away": true}
 	for _, f := range faults {
 		seeded[f.id] = true
 	}

@@ -58,7 +58,7 @@ func TestBounds(t *testing.T) {
 	for want, config := range map[string]string{
 		"values in it":         bomb,
 		"levels deep":          "node: {metadata: {x: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}}",
-		"want at most":         strings.Repeat("#", doctor.MaxBytes+1),
+		"save one without":     strings.Repeat("#", doctor.MaxBytes+1),
 		"nothing in it":        "# nothing\n",
 		"want a mapping":       "[1, 2]",
 		"more than one":        "node: {}\n---\nnode: {}\n",
@@ -74,6 +74,26 @@ func TestBounds(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "file") {
 			t.Errorf("%.60s: %v, want %q", config, err, want)
 		}
+	}
+}
+
+// A hundred times what is not understood is told of, or read as Envoy reads it; the rest is
+// left out, or refused.
+func TestManyAreUnknown(t *testing.T) {
+	config := strings.Repeat("  - {name: a, respect_dns_ttl: \"yes\"}\n", 30)
+	config = "static_resources:\n  clusters:\n" + config + strings.Repeat("  - {name: b, mine: 1}\n", 200)
+	told := 0
+	for _, f := range examine(t, "file", []byte(config), setup()) {
+		if f.ID == "unknown" {
+			told++
+		}
+	}
+	if told != 70 {
+		t.Errorf("%d are told of", told)
+	}
+	_, err := doctor.Examine(document(t, "file", "static_resources: {clusters: ["+strings.Repeat("{respect_dns_ttl: \"yes\"}, ", 101)+"]}"), setup())
+	if err == nil || !strings.Contains(err.Error(), "invalid value for bool field") {
+		t.Errorf("too many texts in the place of truth values: %v", err)
 	}
 }
 

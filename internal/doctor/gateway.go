@@ -35,9 +35,11 @@ type Setup struct {
 	// Members are the addresses of the endpoints of the default pool, nil if they are
 	// not known.
 	Members []string
-	// ExtProc is where listen.extProc is reached, "host:port" or "unix:/path"; "" if it is
-	// not known.
-	ExtProc string
+	// ExtProc is where listen.extProc is reached, "host:port" or "unix:/path", and XDS
+	// where listen.xds is; "" if it is not known.
+	ExtProc, XDS string
+	// TLSExtProc and TLSXDS: these listeners have TLS.
+	TLSExtProc, TLSXDS bool
 	// ClosingEngine: the engines close connections without a word, as llama.cpp does.
 	ClosingEngine bool
 }
@@ -75,11 +77,6 @@ type delivered struct {
 type extension struct {
 	at     path
 	config *anypb.Any
-}
-
-type complaint struct {
-	text string
-	line [2]int
 }
 
 // cluster is one of Envoy's, with its place.
@@ -192,10 +189,8 @@ func (g *gateway) dumpedListeners(m *adminv3.ListenersConfigDump, at path) {
 
 // decode reads the document, and remembers what it could not understand.
 func (g *gateway) decode(m proto.Message) error {
-	bad, reason, err := g.doc.decode(m)
-	if bad != nil {
-		g.complaints = append(g.complaints, complaint{text: reason, line: [2]int{bad.Line, bad.Column}})
-	}
+	var err error
+	g.complaints, err = g.doc.decode(m)
 	return err
 }
 

@@ -4,32 +4,40 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
-	"strconv"
 
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
-	"google.golang.org/protobuf/types/descriptorpb"
-	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// converter writes a tree as JSON, every value on a line of its own, so that an error of
-// the JSON's reader leads back to its node.
+// converter writes a tree as JSON, as Envoy reads it, every value on a line of its own, so
+// that an error of the JSON's reader leads back to its node.
 type converter struct {
 	out   bytes.Buffer
-	lines []*yaml.Node // of each line, from 0
+	lines []entry // of each line, from 0
 	nodes int
 	depth int
-	types opaque
+	// without are keys and items that are left out.
+	without map[*yaml.Node]bool
+	// truths are texts that stand for a truth value where they are.
+	truths map[*yaml.Node]bool
 }
 
-func (c *converter) line(n *yaml.Node) {
+// entry is a value, with its key or, in a list, itself and its index.
+type entry struct {
+	key, value    *yaml.Node
+	within, index int // within is the line of what it is in
+}
+
+// convert starts anew with a tree.
+func (c *converter) convert(root *yaml.Node) error {
+	c.out.Reset()
+	c.lines, c.nodes, c.depth = append(c.lines[:0], entry{key: root, value: root}), 0, 0
+	return c.value(root)
+}
+
+func (c *converter) line(e entry) {
 	c.out.WriteByte('\n')
-	c.lines = append(c.lines, n)
+	c.lines = append(c.lines, e)
 }
 
 func (c *converter) value(n *yaml.Node) error {
@@ -45,81 +53,67 @@ func (c *converter) value(n *yaml.Node) error {
 	case yaml.MappingNode:
 		return c.mapping(n)
 	case yaml.SequenceNode:
-		c.out.WriteByte('[')
-		for i, item := range n.Content {
-			if i > 0 {
-				c.out.WriteByte(',')
-			}
-			c.line(item)
-			if err := c.value(item); err != nil {
-				return err
-			}
-		}
-		c.out.WriteByte(']')
-		return nil
+		return c.sequence(n)
 	default:
-		return c.scalar(n)
+		c.scalar(n)
+		return nil
 	}
 }
 
-// mapping leaves out what Envoy leaves out, and the content of types that are not known
-// here.
-func (c *converter) mapping(n *yaml.Node) error {
-	c.out.WriteByte('{')
-	defer c.out.WriteByte('}')
-	url, unknown := "", false
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == "@type" {
-			url = n.Content[i+1].Value
-			_, err := protoregistry.GlobalTypes.FindMessageByURL(url)
-			unknown = err != nil
-		}
-	}
-	written := 0
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		if key.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: a key that is no word", key.Line)
-		}
-		if unknown && key.Value != "@type" || value.Tag == "!ignore" {
+func (c *converter) sequence(n *yaml.Node) error {
+	c.out.WriteByte('[')
+	defer c.out.WriteByte(']')
+	written, here := 0, len(c.lines)-1
+	for i, item := range n.Content {
+		if c.without[item] {
 			continue
 		}
 		if written++; written > 1 {
 			c.out.WriteByte(',')
 		}
-		c.line(key)
-		c.quote(key.Value)
-		c.out.WriteByte(':')
-		if err := c.value(value); err != nil {
+		c.line(entry{item, item, here, i})
+		if err := c.value(item); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *converter) scalar(n *yaml.Node) error {
-	switch n.ShortTag() {
-	case "!!null":
-		c.out.WriteString("null")
-	case "!!bool":
-		var b bool
-		if err := n.Decode(&b); err != nil {
+// mapping leaves out what Envoy leaves out, and the content of types that are not known
+// here. Of a key that is there twice Envoy takes the last.
+func (c *converter) mapping(n *yaml.Node) error {
+	c.out.WriteByte('{')
+	defer c.out.WriteByte('}')
+	last := make(map[string]int, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		if key.Kind != yaml.ScalarNode {
+			return fmt.Errorf("line %d: a key that is no word", key.Line)
+		}
+		if key.Tag != "!ignore" && !c.without[key] {
+			last[key.Value] = i
+		}
+	}
+	unknown := false
+	if i, is := last["@type"]; is {
+		_, err := protoregistry.GlobalTypes.FindMessageByURL(n.Content[i+1].Value)
+		unknown = err != nil
+	}
+	written, here := 0, len(c.lines)-1
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if at, is := last[key.Value]; !is || at != i || unknown && key.Value != "@type" {
+			continue
+		}
+		if written++; written > 1 {
+			c.out.WriteByte(',')
+		}
+		c.line(entry{key, value, here, 0})
+		c.quote(key.Value)
+		c.out.WriteByte(':')
+		if err := c.value(value); err != nil {
 			return err
 		}
-		c.out.WriteString(strconv.FormatBool(b))
-	case "!!int", "!!float":
-		var number any
-		if err := n.Decode(&number); err != nil {
-			return err
-		}
-		text, err := json.Marshal(number)
-		if err != nil { // .inf and .nan
-			c.quote(n.Value)
-			return nil
-		}
-		c.out.Write(text)
-	default:
-		c.quote(n.Value)
 	}
 	return nil
 }
@@ -130,73 +124,4 @@ func (c *converter) quote(s string) {
 		text = []byte(`""`)
 	}
 	c.out.Write(text)
-}
-
-// decode reads the tree as a message: strictly, and if that fails as well as it goes.
-// The node and the reason tell of what was not understood.
-func (d *Document) decode(m proto.Message) (bad *yaml.Node, reason string, err error) {
-	types, err := newOpaque()
-	if err != nil {
-		return nil, "", err
-	}
-	c := &converter{types: types, lines: []*yaml.Node{d.root}}
-	if err := c.value(d.root); err != nil {
-		return nil, "", fmt.Errorf("%s: %w", d.name, err)
-	}
-	strict := protojson.UnmarshalOptions{Resolver: types}
-	failure := strict.Unmarshal(c.out.Bytes(), m)
-	if failure == nil {
-		return nil, "", nil
-	}
-	bad, reason = c.blame(failure)
-	tolerant := protojson.UnmarshalOptions{Resolver: types, DiscardUnknown: true}
-	if err := tolerant.Unmarshal(c.out.Bytes(), m); err != nil {
-		bad, reason := c.blame(err)
-		return nil, "", fmt.Errorf("%s:%d:%d: %.300s", d.name, bad.Line, bad.Column, reason)
-	}
-	return bad, reason, nil
-}
-
-// secret is what may hold one: the value of a text that is not as it should be.
-var secret = regexp.MustCompile(`(?s)^(invalid value for (?:string|bytes) field \S+): .*$`)
-
-var located = regexp.MustCompile(`(?s)\(line (\d+):\d+\): (.*)$`)
-
-// blame finds the node of an error.
-func (c *converter) blame(err error) (*yaml.Node, string) {
-	text := located.FindStringSubmatch(err.Error())
-	if text == nil {
-		return c.lines[0], err.Error()
-	}
-	line, err := strconv.Atoi(text[1])
-	if err != nil || line < 1 || line > len(c.lines) {
-		line = 1
-	}
-	return c.lines[line-1], secret.ReplaceAllString(text[2], "$1")
-}
-
-// opaque resolves the types that are linked in, and takes all others for empty ones.
-type opaque struct {
-	*protoregistry.Types
-	unknown protoreflect.MessageType
-}
-
-func newOpaque() (opaque, error) {
-	name, syntax := "warmpath/doctor/opaque.proto", "proto3"
-	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
-		Name: &name, Package: proto.String("warmpath.doctor"), Syntax: &syntax,
-		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Opaque")}},
-	}, nil)
-	if err != nil {
-		return opaque{}, fmt.Errorf("describe a message without fields: %w", err)
-	}
-	return opaque{protoregistry.GlobalTypes, dynamicpb.NewMessageType(file.Messages().Get(0))}, nil
-}
-
-// FindMessageByURL implements the resolver of protojson.
-func (o opaque) FindMessageByURL(url string) (protoreflect.MessageType, error) {
-	if t, err := o.Types.FindMessageByURL(url); err == nil {
-		return t, nil
-	}
-	return o.unknown, nil
 }

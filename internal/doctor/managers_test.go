@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -190,5 +191,35 @@ func TestState(t *testing.T) {
 		if len(findings) != 1 && want != "" || len(findings) == 1 && findings[0].ID != want {
 			t.Errorf("%v: found %+v, want %q", stats, findings, want)
 		}
+	}
+}
+
+// An Envoy that runs has taken its configuration: what is not known here is no fault of it.
+func TestNewerEnvoy(t *testing.T) {
+	dump := `{"configs": [{"@type": "type.googleapis.com/envoy.admin.v3.BootstrapConfigDump", "bootstrap": {"of_tomorrow": 1}}, {"@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump", "of_tomorrow": 1}]}`
+	var got []string
+	for _, f := range examine(t, "dump.json", []byte(dump), setup()) {
+		if f.ID != "no-ext-proc" {
+			got = append(got, fmt.Sprint(f.ID, " ", f.Severity, " ", f.Column))
+		}
+	}
+	if want := []string{"unknown-here note 96", "unknown-here note 181"}; !slices.Equal(got, want) {
+		t.Errorf("found %q, want %q", got, want)
+	}
+}
+
+// Endpoints over EDS are those of the cluster's name where it names no service.
+func TestEndpointsWithoutAServiceName(t *testing.T) {
+	const dump = `{"configs": [
+{"@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump", "dynamic_active_clusters": [{"cluster": {
+  "@type": "type.googleapis.com/envoy.config.cluster.v3.Cluster", "name": "llm", "type": "EDS", "eds_cluster_config": {"eds_config": {"ads": {}}},
+  "load_balancing_policy": {"policies": [{"typed_extension_config": {"name": "o", "typed_config": {"@type": "type.googleapis.com/envoy.extensions.load_balancing_policies.override_host.v3.OverrideHost"}}}]}}}]},
+{"@type": "type.googleapis.com/envoy.admin.v3.EndpointsConfigDump", "dynamic_endpoint_configs": [{"endpoint_config": {
+  "@type": "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment", "cluster_name": "llm", "endpoints": [{"lb_endpoints": [
+    {"endpoint": {"address": {"socket_address": {"address": "10.0.0.1", "port_value": 80}}}},
+    {"endpoint": {"address": {"socket_address": {"address": "10.0.0.1", "port_value": 80}}}}]}]}}]}]}`
+	findings := examine(t, "dump.json", []byte(dump), setup())
+	if !slices.ContainsFunc(findings, func(f doctor.Finding) bool { return f.ID == "address-twice" }) {
+		t.Errorf("found %+v", findings)
 	}
 }

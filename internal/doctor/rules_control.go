@@ -59,11 +59,7 @@ func controlRules() []Rule {
 // controlPlane is the stream on which Envoy asks warmpath for its clusters, nil if it
 // asks somebody else or nobody.
 func (g *gateway) controlPlane() (*corev3.ApiConfigSource, path) {
-	dynamic := g.bootstrap.GetDynamicResources()
-	source, at := dynamic.GetCdsConfig().GetApiConfigSource(), g.root.with("dynamic_resources", "cds_config", "api_config_source")
-	if dynamic.GetCdsConfig().GetAds() != nil {
-		source, at = dynamic.GetAdsConfig(), g.root.with("dynamic_resources", "ads_config")
-	}
+	source, at := g.clusterSource()
 	if source == nil || g.setup.Known && !g.setup.ControlPlane {
 		return nil, nil
 	}
@@ -74,6 +70,15 @@ func (g *gateway) controlPlane() (*corev3.ApiConfigSource, path) {
 		}
 	}
 	return nil, nil
+}
+
+// clusterSource is where Envoy asks for its clusters, nil if it asks nobody.
+func (g *gateway) clusterSource() (*corev3.ApiConfigSource, path) {
+	dynamic := g.bootstrap.GetDynamicResources()
+	if dynamic.GetCdsConfig().GetAds() != nil {
+		return dynamic.GetAdsConfig(), g.root.with("dynamic_resources", "ads_config")
+	}
+	return dynamic.GetCdsConfig().GetApiConfigSource(), g.root.with("dynamic_resources", "cds_config", "api_config_source")
 }
 
 // controlClusters are the names of its clusters, and where they stand.

@@ -19,6 +19,11 @@ func filterRules() []Rule {
 			Fix: "correct its name or value; if your Envoy is newer and takes it, leave it",
 		},
 		{
+			ID: "unknown-here", Severity: Note, What: "something in a dump that Envoy 1.40 does not know",
+			Why: "the Envoy that runs with it is newer, and what it does there is not looked at", Source: "envoy --mode validate",
+			Fix: "nothing; look at that place yourself",
+		},
+		{
 			ID: "no-ext-proc", Severity: Error, What: "no ext_proc filter that asks warmpath",
 			Why: "nothing is steered: Envoy chooses by itself", Source: "ARCHITECTURE.md, The life of a request",
 			Fix: "add the filter that `warmpath envoy --for filter` prints, before the router", check: noExtProc,

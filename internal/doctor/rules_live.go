@@ -6,7 +6,7 @@ func liveRules() []Rule {
 	return []Rule{
 		{
 			ID: "probe-failed", Severity: Error, What: "a probe through the gateway fails",
-			Why: "so do requests like it", Source: seen, Fix: "see what the gateway's access log says of it; --model and --path name what the probe asks for; 401 or 403: -H 'authorization: …'; http:// is asked in HTTP/1.1, which a listener for HTTP/2 alone (h2c) does not answer",
+			Why: "so do requests like it", Source: seen, Fix: "see what the gateway's access log says of it; --model and --path name what the probe asks for; 401 or 403: -H 'authorization: …'; 404: -H 'host: …', with the name that clients use; http:// is asked in HTTP/1.1, which a listener for HTTP/2 alone (h2c) does not answer",
 		},
 		{
 			ID: "probe-unseen", Severity: Error, What: "warmpath did not decide a probe",

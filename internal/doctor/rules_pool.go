@@ -72,6 +72,11 @@ func poolRules() []Rule {
 			Fix: "list the same addresses in both, or take the cluster from warmpath (listen.xds)", check: membersMissing,
 		},
 		{
+			ID: "members-idle", Severity: Warning, What: "Envoy's cluster has endpoints that warmpath's membership has not",
+			Why: "nothing is steered to them: they get what Envoy chooses by itself, while warmpath is away", Source: "CASES.md, Membership and xDS",
+			Fix: "list the same addresses in both, or take the cluster from warmpath (listen.xds)", check: membersIdle,
+		},
+		{
 			ID: "address-twice", Severity: Warning, What: "an address stands twice in the cluster",
 			Why: "Envoy's own choice gives it twice its share, and a retry may fall on it again", Source: measured,
 			Fix: "list each address once", check: addressTwice,

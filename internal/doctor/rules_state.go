@@ -20,7 +20,7 @@ func stateRules() []Rule {
 		{
 			ID: "update-refused", Severity: Warning, What: "Envoy has refused what its control plane sent",
 			Why: "it goes on with what it had: clusters or endpoints are not those that they should be", Source: "RATIONALE.md, Why linear caches and delta xDS?",
-			Fix: "see why in its log, or in warmpath's (`xds` in /status); the count is from Envoy's start on", check: updateRefused,
+			Fix: "see why in its log, or in warmpath's (`xds` in /status); the count is from Envoy's start on, and once that is mended a POST to its admin listener's /reset_counters makes it 0", check: updateRefused,
 		},
 		{
 			ID: "ext-proc-away", Severity: Error, What: "warmpath is not healthy for Envoy",

@@ -5,8 +5,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/envoy"
 	"github.com/warmpath/warmpath/internal/doctor"
 	"github.com/warmpath/warmpath/internal/testenv"
 )
@@ -18,7 +20,6 @@ var refused = []string{
 
 // Envoy's own check takes every other seeded error: it does not find them.
 func TestEnvoyDoesNotFindThem(t *testing.T) {
-	binary := testenv.Envoy(t)
 	tried := make(map[string]bool)
 	for i, f := range faults {
 		if tried[f.id] || doctor.Named(f.id).Severity != doctor.Error && !slices.Contains(refused, f.id) {
@@ -28,14 +29,54 @@ func TestEnvoyDoesNotFindThem(t *testing.T) {
 		config := f.config(t)
 		t.Run(f.id, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "envoy.yaml")
-			if err := os.WriteFile(file, config, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			out, err := exec.CommandContext(t.Context(), binary, "--mode", "validate", "--disable-hot-restart", "-l", "warn", "-c", file).CombinedOutput()
+			out, err := validate(t, config)
 			if (err != nil) != slices.Contains(refused, f.id) {
 				t.Errorf("fault %d: Envoy says (%v)\n%s", i, err, out)
 			}
 		})
 	}
+}
+
+// Envoy has a way of its own to read what is not in quotes, and takes some texts for truth
+// values: what it takes is taken here, and what it refuses is told of.
+func TestScalarsAreReadAsEnvoyReadsThem(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, values := range map[string][]string{
+		"failure_mode_allow: true": {"yes", "N", "on", "OFF", "True", "tRue", "yES", `"true"`, `"no"`, "'1'", "1", "t", `"on"`, "!!str true", `!!str "on"`, "~", "2", "|-\n                true"},
+		"stat_prefix: llm":         {"1.5", "5", "yes", "y", "99999999999", "0x1F", "08", "1_000", "!!str 5", `!!str "5"`, `"5"`, "2001-01-01", ".inf", "0o7", "+5", "true5"},
+		"num_retries: 2":           {"1_0", "0x2", "02", "0o2", "0b1", `"2"`, "2.0", "2e0", "+2", "2.5", "-1", `""`, "two"},
+		"threshold: {value: 0}":    {"threshold: {value: .5}", "threshold: {value: 1e1}", "threshold: {value: +.5E1}", "threshold: {value: 0x1}", `threshold: {value: "1"}`, "threshold: {value: 1_0}"},
+	} {
+		if !strings.Contains(string(shipped), where) {
+			t.Fatalf("no %q in what is shipped", where)
+		}
+		for _, value := range values {
+			t.Run(value, func(t *testing.T) {
+				t.Parallel()
+				key, _, _ := strings.Cut(where, ": ")
+				config := strings.Replace(string(shipped), where, key+": "+strings.TrimPrefix(value, key+": "), 1)
+				d, err := doctor.Read("envoy.yaml", []byte(config))
+				if err == nil {
+					_, err = doctor.Examine(d, setup())
+				}
+				out, refused := validate(t, []byte(config))
+				if (err != nil) != (refused != nil) {
+					t.Errorf("%s %s: %v, and Envoy says (%v)\n%s", key, value, err, refused, out)
+				}
+			})
+		}
+	}
+}
+
+// validate has Envoy look at a configuration, without starting with it.
+func validate(t *testing.T, config []byte) ([]byte, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "envoy.yaml")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return exec.CommandContext(t.Context(), testenv.Envoy(t), "--mode", "validate", "--disable-hot-restart", "-l", "warn", "-c", file).CombinedOutput()
 }
