@@ -28,7 +28,8 @@ func Examine(d *Document, s Setup) ([]Finding, error) {
 		setup: s, doc: d, named: map[string]*cluster{}, delivered: map[string]delivered{}, extensions: map[string]extension{},
 		assigned: map[string]*endpointv3.ClusterLoadAssignment{},
 	}
-	g.toPools, g.steered, g.pools = sync.OnceValue(g.findToPools), sync.OnceValue(g.findSteered), sync.OnceValue(g.findPools)
+	g.toPools, g.steered = sync.OnceValue(g.findToPools), sync.OnceValue(g.findSteered)
+	g.judged, g.pools = sync.OnceValue(g.findJudged), sync.OnceValue(g.findPools)
 	read := g.readBootstrap
 	if _, is := d.find(path{"configs"}); is {
 		read = g.readDump

@@ -26,7 +26,9 @@ type fault struct {
 	base envoy.Options
 	// from is replaced by to, each time that it occurs.
 	from, to string
-	setup    func(*doctor.Setup)
+	// change is another change than that.
+	change func(string) string
+	setup  func(*doctor.Setup)
 }
 
 const (
@@ -50,13 +52,53 @@ const another = `          - name: another
               processing_mode: {request_body_mode: STREAMED}
 `
 
-// perRoute gives the pool's route settings of its own for warmpath's filter.
-func perRoute(settings string) string {
-	return "              - name: pool\n                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
-		`                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                    " + settings + "\n"
+// anotherQuiet is one that reads headers only.
+var anotherQuiet = strings.Replace(another, "STREAMED", "NONE", 1)
+
+// whole is a filter that buffers bodies of up to 64 KiB.
+const whole = `          - name: whole
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer
+              max_request_bytes: 65536
+`
+
+// auth is one that buffers them for somebody who is asked.
+const auth = `          - name: auth
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz
+              grpc_service: {envoy_grpc: {cluster_name: warmpath_xds}}
+              with_request_body: {max_request_bytes: 8192}
+`
+
+// Types of what a route has of its own for a filter.
+const (
+	ofExtProc = "envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute"
+	ofBuffer  = "envoy.extensions.filters.http.buffer.v3.BufferPerRoute"
+	ofAuth    = "envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute"
+	ofAny     = "envoy.config.route.v3.FilterConfig"
+)
+
+// on gives the pool's route settings of its own for a filter.
+func on(filter, kind, settings string) string {
+	return route + "                typed_per_filter_config:\n                  " + filter + ":\n" +
+		`                    "@type": type.googleapis.com/` + kind + "\n                    " + settings + "\n"
+}
+
+// perRoute is that for warmpath's filter.
+func perRoute(settings string) string { return on("warmpath.ext_proc", ofExtProc, settings) }
+
+// switchedOff is a filter that is disabled where no route switches it on.
+func switchedOff(filter string) string {
+	return strings.Replace(filter, "            typed_config:\n", "            disabled: true\n            typed_config:\n", 1)
 }
 
 const route = "              - name: pool\n"
+
+// with is two changes of what is shipped: before another text stands a filter, and the
+// pool's route has settings for it.
+func with(filter, before, settings string) func(string) string {
+	return strings.NewReplacer(before, filter+before, route, settings).Replace
+}
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
@@ -83,23 +125,19 @@ var faults = []fault{
 	{id: "filter-elsewhere", base: own, from: route, to: "              - {name: models, match: {path: /v1/models}, route: {cluster: warmpath_ext_proc, timeout: 5s}}\n" + route},
 	{id: "filter-name", from: "- name: warmpath.ext_proc", to: "- name: envoy.filters.http.ext_proc"},
 	{id: "processor-before", from: filterStart, to: another + filterStart},
+	{id: "processor-before", from: filterStart, to: anotherQuiet + "              allow_mode_override: true\n" + filterStart},
+	{id: "processor-before", change: with(anotherQuiet, filterStart, on("another", ofExtProc, "overrides: {processing_mode: {request_body_mode: STREAMED}}"))},
 	{id: "processor-after", from: router, to: another + router},
 	{id: "compressor-after", from: router, to: `          - name: zip
             typed_config:
               "@type": type.googleapis.com/envoy.extensions.filters.http.compressor.v3.Compressor
               compressor_library: {name: gzip, typed_config: {"@type": type.googleapis.com/envoy.extensions.compression.gzip.compressor.v3.Gzip}}
 ` + router},
-	{id: "buffer-filter", from: filterStart, to: `          - name: whole
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer
-              max_request_bytes: 65536
-` + filterStart},
-	{id: "buffer-filter", from: filterStart, to: `          - name: auth
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz
-              grpc_service: {envoy_grpc: {cluster_name: warmpath_xds}}
-              with_request_body: {max_request_bytes: 8192}
-` + filterStart},
+	{id: "buffer-filter", from: filterStart, to: whole + filterStart},
+	{id: "buffer-filter", change: with(strings.Replace(whole, "65536", "8388608", 1), filterStart, on("whole", ofBuffer, "buffer: {max_request_bytes: 1000}"))},
+	{id: "buffer-filter", change: with(switchedOff(whole), filterStart, on("whole", ofAny, "config: {}"))},
+	{id: "buffer-filter", from: filterStart, to: auth + filterStart},
+	{id: "buffer-filter", change: with(strings.Replace(auth, "8192", "8388608", 1), filterStart, on("auth", ofAuth, "check_settings: {with_request_body: {max_request_bytes: 1000}}"))},
 	{id: "fails-closed", from: "failure_mode_allow: true", to: "failure_mode_allow: false"},
 	{id: "fails-closed", from: "              failure_mode_allow: true\n", to: ""},
 	{id: "fails-closed", from: route, to: perRoute("overrides: {failure_mode_allow: false}")},
@@ -213,6 +251,9 @@ func (f fault) config(t *testing.T) []byte {
 			t.Fatalf("%s: no %q in what is shipped", f.id, f.from)
 		}
 		text = strings.ReplaceAll(text, f.from, f.to)
+	}
+	if f.change != nil {
+		text = f.change(text)
 	}
 	cluster := strings.Index(text, "  - name: warmpath_xds\n")
 	switch f.id {

@@ -53,10 +53,11 @@ type gateway struct {
 	clusters  []*cluster
 	named     map[string]*cluster // the first of a name
 	// toPools are the routes to pools, whether warmpath's filter is on there or not;
-	// steered are those of them on which it is; pools are the clusters of model servers
-	// that are in the configuration. Each is found once, after everything is read.
-	toPools, steered func() []*route
-	pools            func() []*cluster
+	// steered are those of them on which it is; judged are those by which filters are
+	// judged; pools are the clusters of model servers that are in the configuration. Each
+	// is found once, after everything is read.
+	toPools, steered, judged func() []*route
+	pools                    func() []*cluster
 	// delivered are route configurations that came over RDS, by name.
 	delivered map[string]delivered
 	// extensions are configurations of filters that came over ECDS, by name.

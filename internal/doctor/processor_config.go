@@ -8,7 +8,7 @@ import (
 // that stands.
 type processorConfig struct {
 	p            *processor
-	r            *route // nil for the filter's own
+	r            *route
 	service      *corev3.GrpcService
 	serviceAt    path
 	namespaces   []string // that warmpath may write to
@@ -48,20 +48,11 @@ func (r *route) processorConfig() processorConfig {
 	return c
 }
 
-// processorConfigs are those of all steered routes; of a filter without known ones its
-// own. What is reported of several at one place is shown once.
+// processorConfigs are those of all judged routes. What is reported of several at one
+// place is shown once.
 func (g *gateway) processorConfigs() (configs []processorConfig) {
-	known := make(map[*manager]bool)
-	for _, r := range g.steered() {
-		if r.m.processor != nil {
-			known[r.m] = true
-			configs = append(configs, r.processorConfig())
-		}
-	}
-	for _, m := range g.processors() {
-		if !known[m] {
-			configs = append(configs, m.processor.config())
-		}
+	for _, r := range g.asked() {
+		configs = append(configs, r.processorConfig())
 	}
 	return configs
 }

@@ -1,13 +1,8 @@
 package doctor
 
 import (
-	"math"
 	"slices"
 	"strings"
-
-	bufferv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/buffer/v3"
-	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
-	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 )
 
 // filterRules are about warmpath's filter and its place in the chain.
@@ -135,58 +130,36 @@ func filterName(g *gateway, report report) {
 	}
 }
 
-// through tells whether bodies of requests pass through an ext_proc filter.
-func through(f httpFilter) bool {
-	p, ok := f.message.(*extprocv3.ExternalProcessor)
-	return ok && p.GetProcessingMode().GetRequestBodyMode() != extprocv3.ProcessingMode_NONE
-}
-
 func processorBefore(g *gateway, report report) {
-	for _, m := range g.processors() {
-		for _, f := range m.filters[:m.processor.index] {
-			if through(f) {
-				report(f.at, "%s stands before %s", f.name, m.processor.name)
-			}
+	g.eachForeign(func(r *route, p *processor) {
+		if at, passes := r.through(p); passes && p.index < r.m.processor.index {
+			report(at, "%s stands before %s", p.name, r.m.processor.name)
 		}
-	}
+	})
 }
 
 func processorAfter(g *gateway, report report) {
-	if !g.setup.Retries {
-		return
-	}
-	for _, m := range g.processors() {
-		for _, f := range m.filters[m.processor.index+1:] {
-			if through(f) {
-				report(f.at, "%s stands behind %s", f.name, m.processor.name)
-			}
+	g.eachForeign(func(r *route, p *processor) {
+		if at, passes := r.through(p); g.setup.Retries && passes && p.index > r.m.processor.index {
+			report(at, "%s stands behind %s", p.name, r.m.processor.name)
 		}
-	}
+	})
 }
 
 func compressorAfter(g *gateway, report report) {
-	for _, m := range g.processors() {
-		for _, f := range m.filters[m.processor.index+1:] {
-			if g.setup.Inspection && strings.HasSuffix(f.kind, ".Compressor") {
-				report(f.at, "%s stands behind %s", f.name, m.processor.name)
+	for _, r := range g.asked() {
+		for _, f := range r.m.filters[r.m.processor.index+1:] {
+			if g.setup.Inspection && strings.HasSuffix(f.kind, ".Compressor") && !r.setting(f).off {
+				report(f.at, "%s stands behind %s", f.name, r.m.processor.name)
 			}
 		}
 	}
 }
 
 func bufferFilter(g *gateway, report report) {
-	for _, m := range g.looked() {
-		for _, f := range m.filters {
-			least, at := uint32(math.MaxUint32), f.configAt
-			switch b := f.message.(type) {
-			case *bufferv3.Buffer:
-				least = b.GetMaxRequestBytes().GetValue()
-			case *authzv3.ExtAuthz:
-				if with := b.GetWithRequestBody(); with != nil && !with.GetAllowPartialMessage() {
-					least, at = with.GetMaxRequestBytes(), at.with("with_request_body")
-				}
-			}
-			if int64(least) < g.setup.BodyLimit {
+	for _, r := range g.judged() {
+		for _, f := range r.m.filters {
+			if least, at := r.buffered(f); least < uint64(g.setup.BodyLimit) {
 				report(at.with("max_request_bytes"), "max_request_bytes of %s is %d, limits.requestBodyBytes %d", f.name, least, g.setup.BodyLimit)
 			}
 		}
