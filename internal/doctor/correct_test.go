@@ -105,8 +105,8 @@ func TestHarmless(t *testing.T) {
 		"on for this route only": {base: own, from: route, to: route + "                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
 			`                    "@type": type.googleapis.com/envoy.config.route.v3.FilterConfig` + "\n                    config:\n" +
 			`                      "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                      overrides: {}\n"},
-		"told of this route only":  {base: own, from: route, to: perRoute("overrides: {processing_mode: {response_trailer_mode: SEND}}")},
-		"switched on by the route": {base: own, change: strings.NewReplacer(filterStart, filterStart+"            disabled: true\n", route, on("warmpath.ext_proc", ofAny, "config: {}")).Replace},
+		"told of this route only":         {base: own, from: route, to: perRoute("overrides: {processing_mode: {response_trailer_mode: SEND}}")},
+		"switched on by the route":        {base: own, change: strings.NewReplacer(filterStart, filterStart+"            disabled: true\n", route, on("warmpath.ext_proc", ofAny, "config: {}")).Replace},
 		"a buffer that is off":            {from: filterStart, to: switchedOff(whole) + filterStart},
 		"a buffer that is off here":       {base: own, change: with(whole, filterStart, on("whole", ofBuffer, "disabled: true"))},
 		"a larger buffer here":            {base: own, change: with(whole, filterStart, on("whole", ofBuffer, "buffer: {max_request_bytes: 8388608}"))},
@@ -115,6 +115,8 @@ func TestHarmless(t *testing.T) {
 		"another that is off here":        {base: own, change: with(another, filterStart, on("another", ofExtProc, "disabled: true"))},
 		"another that is off here, by it": {base: own, change: with(another, filterStart, on("another", ofAny, "disabled: true"))},
 		"another may ask for headers":     {from: filterStart, to: anotherQuiet + "              allow_mode_override: true\n              allowed_override_modes: [{response_header_mode: SKIP}]\n" + filterStart},
+		"hashed by what the cluster says": {base: own, change: strings.NewReplacer(hashPolicy, "", poolStart, ofPool("hash_policy: [{header: {header_name: x-amzn-sagemaker-prefix-aware-id}}]")).Replace},
+		"the cluster's retries hold":      {base: own, change: strings.NewReplacer("num_retries: 2", "num_retries: 2\n                    retry_on: 5xx", poolStart, ofPool("retry_policy: {num_retries: 2, "+notSame+"}")).Replace},
 		"another's control plane":         {from: "warmpath_xds", to: "xds-grpc"},
 	} {
 		config := string(f.config(t))

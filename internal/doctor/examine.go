@@ -30,6 +30,7 @@ func Examine(d *Document, s Setup) ([]Finding, error) {
 	}
 	g.toPools, g.steered = sync.OnceValue(g.findToPools), sync.OnceValue(g.findSteered)
 	g.judged, g.pools = sync.OnceValue(g.findJudged), sync.OnceValue(g.findPools)
+	g.retries = sync.OnceValue(g.findRetries)
 	read := g.readBootstrap
 	if _, is := d.find(path{"configs"}); is {
 		read = g.readDump

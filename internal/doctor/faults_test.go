@@ -42,6 +42,8 @@ const (
                         "@type": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate
 `
 	bufferedLine = "              - {request_body_mode: BUFFERED, response_header_mode: SEND, response_trailer_mode: SEND}\n"
+	hashPolicy   = "                  hash_policy:\n                  - header: {header_name: x-amzn-sagemaker-prefix-aware-id}\n"
+	partialLine  = "              - {request_body_mode: BUFFERED_PARTIAL, response_header_mode: SEND, response_trailer_mode: SEND}\n"
 )
 
 // another is a second ext_proc filter through which bodies pass.
@@ -101,6 +103,16 @@ func with(filter, before, settings string) func(string) string {
 }
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// ofPool gives the cluster of the model servers HttpProtocolOptions of its own.
+func ofPool(options string) string {
+	return poolStart + "    typed_extension_protocol_options: {" + httpOptions + `: {"@type": type.googleapis.com/` + httpOptions + ", explicit_http_config: {http_protocol_options: {}}, " + options + "}}\n"
+}
+
+const poolStart = "  - name: warmpath_pool\n"
+
+// notSame is what a retry policy needs not to fall on the same server.
+const notSame = `retry_host_predicate: [{name: p, typed_config: {"@type": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate}}]`
 
 const policies = "    load_balancing_policy:\n      policies:\n"
 
@@ -179,23 +191,27 @@ var faults = []fault{
 	{id: "route-timeout", from: poolRoute, to: poolRoute + "                  max_stream_duration: {max_stream_duration: 30s}\n"},
 	{id: "route-timeout", from: "num_retries: 2", to: "num_retries: 2\n                    per_try_timeout: 30s"},
 	{id: "route-timeout", from: "          codec_type: AUTO", to: "          common_http_protocol_options: {max_stream_duration: 120s}\n          codec_type: AUTO"},
-	{
-		id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    typed_extension_protocol_options: {" + httpOptions + ": {\"@type\": type.googleapis.com/" + httpOptions +
-			", common_http_protocol_options: {max_stream_duration: 30s}, explicit_http_config: {http_protocol_options: {}}}}\n",
-	},
-	{id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    common_http_protocol_options: {max_stream_duration: 30s}\n"},
+	{id: "route-timeout", base: own, from: poolStart, to: ofPool("common_http_protocol_options: {max_stream_duration: 30s}")},
+	{id: "route-timeout", base: own, from: poolStart, to: ofPool("retry_policy: {per_try_timeout: 30s, " + notSame + "}")},
+	{id: "route-timeout", base: own, from: poolStart, to: poolStart + "    common_http_protocol_options: {max_stream_duration: 30s}\n"},
 	{id: "idle-timeout", from: "          stream_idle_timeout: 3600s\n", to: ""},
 	{id: "idle-timeout", from: poolRoute, to: poolRoute + "                  idle_timeout: 30s\n"},
 	{id: "idle-timeout", base: own, from: "num_retries: 2", to: "num_retries: 2\n                    per_try_idle_timeout: 10s"},
+	{id: "idle-timeout", base: own, from: poolStart, to: ofPool("retry_policy: {per_try_idle_timeout: 30s, " + notSame + "}")},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: ""},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: "                per_request_buffer_limit_bytes: 32768\n"},
 	{id: "body-limit", setup: func(s *doctor.Setup) { s.BodyLimit = 8 << 20 }},
 	{id: "body-limit-unused", setup: func(s *doctor.Setup) { s.Known, s.BodyLimit = true, 1<<20 }},
 	{id: "retry-static", from: poolRoute, to: poolRoute, base: own}, // changed below
-	{id: "retry-duplicates", from: bufferedLine, to: bufferedLine + strings.Replace(bufferedLine, "BUFFERED", "BUFFERED_PARTIAL", 1)},
+	{id: "retry-static", base: own, from: poolStart, to: ofPool("retry_policy: {retry_on: 5xx, " + notSame + "}")},
+	{id: "retry-static", base: byHeader, from: poolStart, to: ofPool("retry_policy: {retry_on: 5xx, " + notSame + "}")},
+	{id: "retry-duplicates", base: own, change: strings.NewReplacer(bufferedLine, bufferedLine+partialLine, poolStart, ofPool("retry_policy: {retry_on: 5xx, "+notSame+"}")).Replace},
+	{id: "retry-duplicates", from: bufferedLine, to: bufferedLine + partialLine},
 	{id: "same-host-retried", base: own, from: previous, to: ""},
-	{id: "no-hash", base: own, from: "                  hash_policy:\n                  - header: {header_name: x-amzn-sagemaker-prefix-aware-id}\n", to: ""},
+	{id: "same-host-retried", base: own, from: poolStart, to: ofPool("retry_policy: {num_retries: 2}")},
+	{id: "no-hash", base: own, from: hashPolicy, to: ""},
 	{id: "other-tenant-header", base: own, setup: func(s *doctor.Setup) { s.TenantHeader = "x-tenant" }},
+	{id: "other-tenant-header", base: own, from: poolStart, to: ofPool("hash_policy: [{header: {header_name: x-tenant}}]")},
 	{id: "cluster-unknown", base: own, from: poolRoute, to: "                  weighted_clusters: {clusters: [{name: warmpath_pool, weight: 1}, {name: gone, weight: 1}]}\n"},
 	{id: "clusters-validated", from: "            validate_clusters: false\n", to: ""},
 
@@ -258,6 +274,9 @@ func (f fault) config(t *testing.T) []byte {
 	cluster := strings.Index(text, "  - name: warmpath_xds\n")
 	switch f.id {
 	case "retry-static", "retry-duplicates":
+		if strings.Contains(text, "retry_on: 5xx") {
+			break
+		}
 		text = strings.Replace(text, "num_retries: 2", "num_retries: 2\n                    retry_on: connect-failure", 1)
 	case "xds-http1":
 		text = text[:cluster] + strings.Replace(text[cluster:], keepalive, "http_protocol_options: {}", 1)

@@ -59,8 +59,7 @@ func extProcUnknown(g *gateway, report report) {
 
 // http2 tells whether the cluster speaks it without being asked.
 func (c *cluster) http2() bool {
-	options, _ := c.httpOptions()
-	switch o := options.GetUpstreamProtocolOptions().(type) {
+	switch o := c.options.GetUpstreamProtocolOptions().(type) {
 	case *upstreamv3.HttpProtocolOptions_ExplicitHttpConfig_:
 		return o.ExplicitHttpConfig.GetHttp2ProtocolOptions() != nil
 	case *upstreamv3.HttpProtocolOptions_AutoConfig:

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
@@ -170,21 +169,13 @@ func removedStays(g *gateway, report report) {
 	}
 }
 
-// httpOptions are the cluster's HttpProtocolOptions, nil without any.
-func (c *cluster) httpOptions() (*upstreamv3.HttpProtocolOptions, path) {
-	const name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-	options, _ := message(c.GetTypedExtensionProtocolOptions()[name]).(*upstreamv3.HttpProtocolOptions)
-	return options, c.at.with("typed_extension_protocol_options", name)
-}
-
 // maxStreamDuration is after what time the cluster ends a stream, nil for never.
 func (c *cluster) maxStreamDuration() (*durationpb.Duration, path) {
 	//lint:ignore SA1019 older configurations have it
 	if t := c.GetCommonHttpProtocolOptions().GetMaxStreamDuration(); t != nil {
 		return t, c.at.with("common_http_protocol_options", "max_stream_duration")
 	}
-	options, at := c.httpOptions()
-	return options.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), at.with("common_http_protocol_options", "max_stream_duration")
+	return c.options.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), c.optionsAt.with("common_http_protocol_options", "max_stream_duration")
 }
 
 func closingEngine(g *gateway, report report) {
@@ -192,11 +183,10 @@ func closingEngine(g *gateway, report report) {
 		return
 	}
 	for _, c := range g.pools() {
-		options, at := c.httpOptions()
-		n := options.GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection().GetValue()
+		n := c.options.GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection().GetValue()
 		//lint:ignore SA1019 older configurations have it
 		if n != 1 && c.GetMaxRequestsPerConnection().GetValue() != 1 {
-			report(at.with("common_http_protocol_options", "max_requests_per_connection"), "the cluster %s", quoted(c.GetName()))
+			report(c.optionsAt.with("common_http_protocol_options", "max_requests_per_connection"), "the cluster %s", quoted(c.GetName()))
 		}
 	}
 }
