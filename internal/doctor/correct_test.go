@@ -90,6 +90,17 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 	}
 }
 
+// early has the client's headers of Envoy's removed by matchers.
+func early(matchers ...string) fault {
+	return fault{base: own, change: func(text string) string {
+		for _, h := range []string{"retry-on", "retry-grpc-on", "max-retries", "retriable-status-codes", "retriable-header-names", "hedge-on-per-try-timeout", "upstream-rq-timeout-ms", "upstream-rq-per-try-timeout-ms", "upstream-stream-duration-ms"} {
+			text = strings.Replace(text, "              - {remove: x-envoy-"+h+"}\n", "", 1)
+		}
+		const first = "              - {remove: x-gateway-destination-endpoint}\n"
+		return strings.Replace(text, first, first+"              - {remove_on_match: {key_matcher: "+strings.Join(matchers, "}}\n              - {remove_on_match: {key_matcher: ")+"}}\n", 1)
+	}}
+}
+
 // What is written otherwise and means the same, or is nobody's business, is no fault.
 func TestHarmless(t *testing.T) {
 	const limit = "                request_body_buffer_limit: 4194304\n"
@@ -117,6 +128,13 @@ func TestHarmless(t *testing.T) {
 		"another may ask for headers":     {from: filterStart, to: anotherQuiet + "              allow_mode_override: true\n              allowed_override_modes: [{response_header_mode: SKIP}]\n" + filterStart},
 		"hashed by what the cluster says": {base: own, change: strings.NewReplacer(hashPolicy, "", poolStart, ofPool("hash_policy: [{header: {header_name: x-amzn-sagemaker-prefix-aware-id}}]")).Replace},
 		"the cluster's retries hold":      {base: own, change: strings.NewReplacer("num_retries: 2", "num_retries: 2\n                    retry_on: 5xx", poolStart, ofPool("retry_policy: {num_retries: 2, "+notSame+"}")).Replace},
+		"only those that may be set":      {from: "{allow_envoy: true}", to: `{disallow_all: true, disallow_is_error: true, allow_expression: {regex: "x-(envoy|gateway|warmpath)-.*"}}`},
+		"a part of no name":               {from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_is_error: true, disallow_expression: {regex: "x-envoy"}}`},
+		"removed by a part of the name":   early("{contains: retr}", "{contains: max-}", "{contains: hedge}", "{contains: upstream}"),
+		"removed by an expression":        early(`{safe_regex: {regex: "x-(envoy|gateway)-.*"}}`),
+		"removed by the whole name":       early("{exact: X-ENVOY-RETRY-ON, ignore_case: true}", `{safe_regex: {regex: "x-envoy-[^r].*|x-envoy-ret.*-[^o].*|x-envoy-retry-grpc-on"}}`),
+		"removed by the end of the name":  early("{suffix: -on}", "{suffix: -ms}", "{suffix: names}", "{suffix: codes}", "{suffix: retries}", "{suffix: timeout}"),
+		"no limit of bodies":              {base: own, from: limit, to: "                request_body_buffer_limit: 18446744073709551615\n"},
 		"another's control plane":         {from: "warmpath_xds", to: "xds-grpc"},
 	} {
 		config := string(f.config(t))

@@ -160,7 +160,16 @@ var faults = []fault{
 	{id: "no-metadata", from: "untyped: [envoy.lb, warmpath]", to: "untyped: [warmpath]"},
 	{id: "no-metadata", from: route, to: perRoute("overrides: {metadata_options: {receiving_namespaces: {untyped: [warmpath]}}}")},
 	{id: "no-retries", from: "              mutation_rules: {allow_envoy: true} # x-envoy-retry-on and x-envoy-max-retries\n", to: ""},
-	{id: "no-retries", from: "{allow_envoy: true}", to: "{allow_envoy: true, disallow_all: true}"},
+	{id: "no-retries", base: own, from: "{allow_envoy: true}", to: "{allow_envoy: true, disallow_all: true}"},
+	{id: "no-retries", from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_expression: {regex: "x-envoy-.*"}}`},
+	{id: "mutations-fail", from: "{allow_envoy: true}", to: "{disallow_is_error: true}"},
+	{id: "mutations-fail", from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_is_error: true, disallow_expression: {regex: "x-envoy-.*"}}`},
+	{
+		id: "mutations-fail", from: "{allow_envoy: true}", to: `{disallow_is_error: true, disallow_all: true}`,
+		setup: func(s *doctor.Setup) { s.Retries = false },
+	},
+	{id: "steering-refused", base: byHeader, from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_expression: {regex: "x-gateway-.*"}}`},
+	{id: "steering-refused", from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_expression: {regex: "x-warmpath-.*"}}`},
 	{id: "headers-withheld", from: "failure_mode_allow: true", to: `failure_mode_allow: true
               forward_rules: {allowed_headers: {patterns: [{prefix: "content-"}, {exact: ":path"}]}}`},
 	{id: "served-unseen", from: "response_attributes: [upstream.address, ", to: "response_attributes: ["},
@@ -183,6 +192,7 @@ var faults = []fault{
 	{id: "client-pool", from: "              - {remove: x-warmpath-pool}\n", to: ""},
 	{id: "client-pool", base: own, from: poolRoute, to: weighted("{cluster_header: x-where, weight: 50}")},
 	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n              - {remove: x-envoy-retry-grpc-on}\n", to: ""},
+	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n", to: "              - {remove_on_match: {key_matcher: {exact: X-Envoy-Retry-On}}}\n"},
 	{id: "steering-removed", base: byHeader, from: route, to: route + "                request_headers_to_remove: [X-Gateway-Destination-Endpoint]\n"},
 	{id: "choice-leaks", from: "                request_headers_to_remove: [x-gateway-destination-endpoint]\n", to: ""},
 

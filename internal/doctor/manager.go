@@ -90,11 +90,9 @@ func (m *manager) keptEarly(headers ...string) (kept []string) {
 			if remove, ok := change.GetAction().(*mutationv3.HeaderMutation_Remove); ok {
 				removed[strings.ToLower(remove.Remove)] = true
 			}
-			if pattern := change.GetRemoveOnMatch().GetKeyMatcher().GetPrefix(); pattern != "" {
-				for _, h := range headers {
-					if strings.HasPrefix(h, strings.ToLower(pattern)) {
-						removed[h] = true
-					}
+			for _, h := range headers {
+				if takes(change.GetRemoveOnMatch().GetKeyMatcher(), h) {
+					removed[h] = true
 				}
 			}
 		}

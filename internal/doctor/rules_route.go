@@ -19,7 +19,7 @@ func routeRules() []Rule {
 		{
 			ID: "idle-timeout", Severity: Warning, What: "a silent stream is ended after less than 10 minutes",
 			Why: "a long prompt may wait in an engine's queue for minutes before its first byte; Envoy's default is 5 minutes", Source: "DOCTOR.md, What was measured",
-			Fix: "stream_idle_timeout: 3600s, and no per_try_idle_timeout", check: idleTimeout,
+			Fix: "stream_idle_timeout: 3600s, no idle_timeout on the route and no per_try_idle_timeout", check: idleTimeout,
 		},
 		{
 			ID: "body-limit", Severity: Error, What: "Envoy keeps less of a body than limits.requestBodyBytes",
@@ -127,7 +127,7 @@ func (g *gateway) read() (routes []*route) {
 
 func bodyLimit(g *gateway, report report) {
 	for _, r := range g.read() {
-		if limit, at := r.bodyLimit(); int64(limit) < g.setup.BodyLimit {
+		if limit, at := r.bodyLimit(); limit < uint64(g.setup.BodyLimit) {
 			report(at, "%s keeps %d bytes, limits.requestBodyBytes is %d", r.label(), limit, g.setup.BodyLimit)
 		}
 	}
@@ -135,7 +135,7 @@ func bodyLimit(g *gateway, report report) {
 
 func bodyLimitUnused(g *gateway, report report) {
 	for _, r := range g.read() {
-		if limit, at := r.bodyLimit(); r.m.processor != nil && g.setup.Known && int64(limit) > g.setup.BodyLimit {
+		if limit, at := r.bodyLimit(); r.m.processor != nil && g.setup.Known && limit > uint64(g.setup.BodyLimit) {
 			report(at, "%s keeps %d bytes, limits.requestBodyBytes is %d", r.label(), limit, g.setup.BodyLimit)
 		}
 	}

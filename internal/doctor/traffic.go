@@ -14,6 +14,7 @@ import (
 const (
 	destination = "x-gateway-destination-endpoint"
 	namespace   = "envoy.lb"
+	poolHeader  = "x-warmpath-pool"
 	usualName   = "envoy.filters.http.ext_proc"
 	// policyPackage begins the types of the policies that Envoy itself has.
 	policyPackage = "envoy.extensions.load_balancing_policies."
