@@ -135,6 +135,8 @@ func TestHarmless(t *testing.T) {
 		"removed by the whole name":       early("{exact: X-ENVOY-RETRY-ON, ignore_case: true}", `{safe_regex: {regex: "x-envoy-[^r].*|x-envoy-ret.*-[^o].*|x-envoy-retry-grpc-on"}}`),
 		"removed by the end of the name":  early("{suffix: -on}", "{suffix: -ms}", "{suffix: names}", "{suffix: codes}", "{suffix: retries}", "{suffix: timeout}"),
 		"no limit of bodies":              {base: own, from: limit, to: "                request_body_buffer_limit: 18446744073709551615\n"},
+		"another key beside the choice":   {base: own, from: filterStart, to: strings.Replace(picked("x-pick"), "key: x-gateway-destination-endpoint", "key: stage", 1) + filterStart},
+		"written, but not a client's":     {base: own, from: filterStart, to: picked("X-Gateway-Destination-Endpoint") + filterStart},
 		"another's control plane":         {from: "warmpath_xds", to: "xds-grpc"},
 	} {
 		config := string(f.config(t))

@@ -89,6 +89,22 @@ func on(filter, kind, settings string) string {
 // perRoute is that for warmpath's filter.
 func perRoute(settings string) string { return on("warmpath.ext_proc", ofExtProc, settings) }
 
+// picked is a filter that writes a header to where the choice is read.
+func picked(header string) string {
+	return `          - name: pick
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.header_to_metadata.v3.Config
+              request_rules: [{header: ` + header + `, on_header_present: {metadata_namespace: envoy.lb, key: x-gateway-destination-endpoint, type: STRING}}]
+`
+}
+
+// pickedByBody is one that writes what the body says.
+const pickedByBody = `          - name: pick
+            typed_config:
+              "@type": type.googleapis.com/envoy.extensions.filters.http.json_to_metadata.v3.JsonToMetadata
+              request_rules: {rules: [{selectors: [{key: pick}], on_present: {metadata_namespace: envoy.lb, key: x-gateway-destination-endpoint}}]}
+`
+
 // switchedOff is a filter that is disabled where no route switches it on.
 func switchedOff(filter string) string {
 	return strings.Replace(filter, "            typed_config:\n", "            disabled: true\n            typed_config:\n", 1)
@@ -124,6 +140,16 @@ func weighted(other string) string {
 // ownOfFilter are settings of warmpath's filter in a line.
 func ownOfFilter(settings string) string {
 	return `typed_per_filter_config: {warmpath.ext_proc: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute, ` + settings + "}}"
+}
+
+// withoutPolicy makes the pool's cluster one of a type, with options in place of its policy.
+func withoutPolicy(kind, options string) func(string) string {
+	return func(text string) string {
+		before, after, _ := strings.Cut(text, "    load_balancing_policy:\n")
+		_, rest, _ := strings.Cut(after, "hash_balance_factor: 125}\n")
+		lb := map[string]string{"STATIC": "ROUND_ROBIN", "ORIGINAL_DST": "CLUSTER_PROVIDED"}[kind]
+		return strings.Replace(before, "    type: STATIC\n", "    type: "+kind+"\n", 1) + "    lb_policy: " + lb + "\n" + options + rest
+	}
 }
 
 func known(s *doctor.Setup) { s.Known = true }
@@ -189,6 +215,10 @@ var faults = []fault{
 	{id: "no-inspection", from: "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
 
 	{id: "client-steers", base: byHeader, from: "              - {remove: x-gateway-destination-endpoint}\n", to: ""},
+	{id: "client-steers", from: router, to: picked("x-pick") + router},
+	{id: "client-steers", base: own, from: filterStart, to: picked("x-pick") + filterStart},
+	{id: "client-steers", base: own, from: filterStart, to: pickedByBody + filterStart},
+	{id: "client-steers", base: own, change: with(strings.Replace(picked("x-pick"), "envoy.lb", "mine", 1), filterStart, on("pick", "envoy.extensions.filters.http.header_to_metadata.v3.Config", "request_rules: [{cookie: pick, on_header_present: {metadata_namespace: envoy.lb, key: x-gateway-destination-endpoint}}]"))},
 	{id: "client-pool", from: "              - {remove: x-warmpath-pool}\n", to: ""},
 	{id: "client-pool", base: own, from: poolRoute, to: weighted("{cluster_header: x-where, weight: 50}")},
 	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n              - {remove: x-envoy-retry-grpc-on}\n", to: ""},
@@ -225,11 +255,13 @@ var faults = []fault{
 	{id: "cluster-unknown", base: own, from: poolRoute, to: "                  weighted_clusters: {clusters: [{name: warmpath_pool, weight: 1}, {name: gone, weight: 1}]}\n"},
 	{id: "clusters-validated", from: "            validate_clusters: false\n", to: ""},
 
-	{id: "no-override-host", base: own, from: "load_balancing_policy:\n", to: "#\n", setup: known},
+	{id: "no-override-host", base: own, change: withoutPolicy("STATIC", ""), setup: known},
 	{id: "no-override-host", base: own, from: policies, to: policies + "      - typed_extension_config: {name: first, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin}}\n", setup: known},
 	{id: "other-source", base: own, from: "metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n            selected", to: "metadata: {key: envoy.other, path: [{key: x-gateway-destination-endpoint}]}\n            selected"},
 	{id: "no-fallback", base: own, from: "fallback_policy:", to: "# fallback_policy:"},
 	{id: "any-address", base: own, from: "    type: STATIC\n", to: "    type: ORIGINAL_DST\n    original_dst_lb_config: {use_http_header: true}\n"},
+	{id: "any-address", base: own, change: withoutPolicy("ORIGINAL_DST", "    original_dst_lb_config: {metadata_key: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}}\n")},
+	{id: "no-override-host", base: own, change: withoutPolicy("ORIGINAL_DST", ""), setup: known},
 	{id: "one-address", base: own, from: "    type: STATIC\n", to: "    type: LOGICAL_DNS\n"},
 	{id: "locality", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {healthy_panic_threshold: {value: 0}, locality_weighted_lb_config: {}}"},
 	{id: "pool-breakers", base: own, from: "{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}", to: "{max_requests: 1024, max_retries: 100000}"},
@@ -296,16 +328,6 @@ func (f fault) config(t *testing.T) []byte {
 		before, after, _ := strings.Cut(text, "# fallback_policy:")
 		_, rest, _ := strings.Cut(after, "hash_balance_factor: 125}\n")
 		text = before + "\n" + rest
-	case "no-override-host":
-		if f.from == policies {
-			break
-		}
-		before, after, _ := strings.Cut(text, "    #\n")
-		_, rest, ok := strings.Cut(after, "hash_balance_factor: 125}\n")
-		if !ok {
-			t.Fatal("the policy of the pool has another form")
-		}
-		text = before + "    lb_policy: ROUND_ROBIN\n" + rest
 	}
 	return []byte(text)
 }

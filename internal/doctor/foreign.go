@@ -39,6 +39,11 @@ func (r *route) through(p *processor) (path, bool) {
 // buffered is how much of a body a filter takes that holds bodies back and refuses larger
 // ones: [math.MaxUint64] for any other.
 func (r *route) buffered(f httpFilter) (limit uint64, at path) {
+	switch f.message.(type) {
+	case *bufferv3.Buffer, *authzv3.ExtAuthz:
+	default:
+		return math.MaxUint64, nil
+	}
 	set := r.setting(f)
 	if set.off {
 		return math.MaxUint64, nil

@@ -27,8 +27,8 @@ func poolRules() []Rule {
 			Why: "Envoy refuses the cluster", Source: measured, Fix: "a fallback_policy, such as ring_hash with hash_balance_factor: 125", check: noFallback,
 		},
 		{
-			ID: "any-address", Severity: Error, What: "an ORIGINAL_DST cluster that takes its address from a header",
-			Why: "whoever can send the header reaches any address, and there is no second one", Source: "CASES.md, Choice and load",
+			ID: "any-address", Severity: Error, What: "an ORIGINAL_DST cluster that takes its address from a header or from metadata",
+			Why: "whoever can send the header reaches any address; and a choice is a list of up to three, which is no address: 503", Source: "CASES.md, Choice and load",
 			Fix: "an EDS, STATIC or STRICT_DNS cluster with override_host", check: anyAddress,
 		},
 		{
@@ -80,7 +80,8 @@ func poolRules() []Rule {
 
 func noOverrideHost(g *gateway, report report) {
 	for _, c := range g.pools() {
-		if policy, _ := c.overrideHost(); policy == nil && c.GetType() != clusterv3.Cluster_ORIGINAL_DST {
+		policy, _ := c.overrideHost()
+		if _, told := c.addressTold(); policy == nil && !told {
 			at := c.at.with("load_balancing_policy")
 			if c.GetLoadBalancingPolicy() == nil {
 				at = c.at.with("lb_policy")
@@ -118,10 +119,20 @@ func noFallback(g *gateway, report report) {
 	}
 }
 
+// addressTold tells whether an ORIGINAL_DST cluster takes its address from what a request
+// has, and where that is said.
+func (c *cluster) addressTold() (path, bool) {
+	config, at := c.GetOriginalDstLbConfig(), c.at.with("original_dst_lb_config")
+	if config.GetUseHttpHeader() {
+		return at.with("use_http_header"), true
+	}
+	return at.with("metadata_key"), config.GetMetadataKey() != nil
+}
+
 func anyAddress(g *gateway, report report) {
 	for _, c := range g.pools() {
-		if c.GetOriginalDstLbConfig().GetUseHttpHeader() {
-			report(c.at.with("original_dst_lb_config", "use_http_header"), "the cluster %s", quoted(c.GetName()))
+		if at, told := c.addressTold(); told {
+			report(at, "the cluster %s", quoted(c.GetName()))
 		}
 	}
 }

@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"strings"
+
+	h2mv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/header_to_metadata/v3"
+	j2mv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/json_to_metadata/v3"
+)
+
+// written is a rule by which a filter writes what a request says into metadata.
+type written struct {
+	at     path
+	from   string // where the request has it
+	header string // its header, "" if it is elsewhere
+	to     pair
+}
+
+// pair is what such a rule writes.
+type pair interface {
+	GetMetadataNamespace() string
+	GetKey() string
+}
+
+// writes are the rules of a filter as it is set on the route.
+func (r *route) writes(f httpFilter) (rules []written) {
+	switch f.message.(type) {
+	case *h2mv3.Config, *j2mv3.JsonToMetadata:
+	default:
+		return nil
+	}
+	set := r.setting(f)
+	nearest := level{f.message, f.configAt}
+	if len(set.levels) > 0 {
+		nearest = set.levels[0]
+	}
+	if set.off {
+		return nil
+	}
+	switch m := nearest.Message.(type) {
+	case *h2mv3.Config:
+		for i, rule := range m.GetRequestRules() {
+			from := "the header " + quoted(rule.GetHeader())
+			if rule.GetHeader() == "" {
+				from = "the cookie " + quoted(rule.GetCookie())
+			}
+			at := nearest.at.item("request_rules", i)
+			rules = append(rules, written{at.with("on_header_present"), from, rule.GetHeader(), rule.GetOnHeaderPresent()})
+		}
+	case *j2mv3.JsonToMetadata:
+		for i, rule := range m.GetRequestRules().GetRules() {
+			rules = append(rules, written{nearest.at.with("request_rules").item("rules", i).with("on_present"), "the body", "", rule.GetOnPresent()})
+		}
+	}
+	return rules
+}
+
+// metadataSteers reports filters by which a request's own words get to where the choice is
+// read.
+func metadataSteers(g *gateway, report report) {
+	for _, r := range g.judged() {
+		for _, f := range r.m.filters {
+			for _, w := range r.writes(f) {
+				if w.to.GetMetadataNamespace() != namespace || w.to.GetKey() != destination {
+					continue
+				}
+				if w.header == "" || len(r.m.keptEarly(strings.ToLower(w.header))) > 0 {
+					report(w.at, "%s writes %s of a client's to %s", quoted(f.name), w.from, namespace)
+				}
+			}
+		}
+	}
+}
