@@ -137,6 +137,9 @@ func TestHarmless(t *testing.T) {
 		"no limit of bodies":              {base: own, from: limit, to: "                request_body_buffer_limit: 18446744073709551615\n"},
 		"another key beside the choice":   {base: own, from: filterStart, to: strings.Replace(picked("x-pick"), "key: x-gateway-destination-endpoint", "key: stage", 1) + filterStart},
 		"written, but not a client's":     {base: own, from: filterStart, to: picked("X-Gateway-Destination-Endpoint") + filterStart},
+		"mirrored to others":              {base: own, from: poolRoute, to: poolRoute + "                  request_mirror_policies: [{cluster: warmpath_ext_proc}]\n"},
+		"mirrored elsewhere here":         {base: own, change: strings.NewReplacer(poolRoute, poolRoute+"                  request_mirror_policies: [{cluster: warmpath_pool}]\n", poolStart, ofPool("request_mirror_policies: [{cluster: warmpath_ext_proc}]")).Replace},
+		"asked once of two":               {base: own, from: router, to: switchedOff(strings.Replace(anotherQuiet, "warmpath_xds", "warmpath_ext_proc", 1)) + router},
 		"another's control plane":         {from: "warmpath_xds", to: "xds-grpc"},
 	} {
 		config := string(f.config(t))

@@ -81,7 +81,7 @@ func Named(id string) Rule {
 // Rules are all rules, in the order of docs/DOCTOR.md.
 func Rules() []Rule {
 	var rules []Rule
-	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), mutationRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), stateRules(), liveRules()} {
+	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), mutationRules(), modeRules(), clientRules(), routeRules(), copyRules(), poolRules(), extProcRules(), controlRules(), stateRules(), liveRules()} {
 		rules = append(rules, group...)
 	}
 	return rules

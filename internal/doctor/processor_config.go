@@ -28,13 +28,19 @@ func (p *processor) config() processorConfig {
 	}
 }
 
-// processorConfig merges the filter's own with what the levels have, as Envoy does: field
-// by field, and the nearest wins.
+// processorConfig is that of warmpath's filter on the route.
 func (r *route) processorConfig() processorConfig {
-	c := r.m.processor.config()
+	c := r.m.processor.configWith(r.own)
 	c.r = r
-	for i := len(r.own) - 1; i >= 0; i-- {
-		l := r.own[i]
+	return c
+}
+
+// configWith merges the filter's own with what the levels have, as Envoy does: field by
+// field, and the nearest wins.
+func (p *processor) configWith(own []override) processorConfig {
+	c := p.config()
+	for i := len(own) - 1; i >= 0; i-- {
+		l := own[i]
 		if s := l.GetGrpcService(); s != nil {
 			c.service, c.serviceAt = s, l.at.with("grpc_service")
 		}

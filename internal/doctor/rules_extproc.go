@@ -41,6 +41,11 @@ func extProcRules() []Rule {
 			Why: "Envoy gathers changes of its health for up to a second", Source: away,
 			Fix: "common_lb_config: {update_merge_window: 0s}", check: mergeWindow,
 		},
+		{
+			ID: "ext-proc-ends", Severity: Error, What: "a max_stream_duration of less than 10 minutes at warmpath's cluster",
+			Why: "a request's stream ends while its response runs, and so does the count: no bound holds", Source: "DOCTOR.md, What was measured",
+			Fix: "no max_stream_duration there", check: extProcEnds,
+		},
 	}
 }
 
@@ -110,6 +115,14 @@ func mergeWindow(g *gateway, report report) {
 	for _, c := range g.extProcs() {
 		if w := c.GetCommonLbConfig().GetUpdateMergeWindow(); w == nil || w.AsDuration() > 0 {
 			report(c.at.with("common_lb_config", "update_merge_window"), "of the cluster %s it is %s", quoted(c.GetName()), shown(w, "unset, which is 1s"))
+		}
+	}
+}
+
+func extProcEnds(g *gateway, report report) {
+	for _, c := range g.extProcs() {
+		if t, at := c.maxStreamDuration(); ends(seconds(t, 0)) {
+			report(at, "the cluster %s ends streams after %s", quoted(c.GetName()), shown(t, ""))
 		}
 	}
 }

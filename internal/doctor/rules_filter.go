@@ -34,6 +34,11 @@ func filterRules() []Rule {
 			Source: "RATIONALE.md, Why the filter's name `warmpath.ext_proc`?", Fix: "name it warmpath.ext_proc, here and in every typed_per_filter_config", check: filterName,
 		},
 		{
+			ID: "asked-twice", Severity: Error, What: "a second filter asks warmpath, or may choose endpoints",
+			Why: "two decisions are made and counted for one request, and the last one written holds", Source: "DOCTOR.md, What was measured",
+			Fix: "keep one of them, or take envoy.lb out of the receiving_namespaces of the one that is not warmpath's", check: askedTwice,
+		},
+		{
 			ID: "processor-before", Severity: Error, What: "another ext_proc filter, through which bodies pass, stands before warmpath's",
 			Why:    "Envoy forwarded 10 of 160 bodies empty or cut, also with warmpath dead",
 			Source: "RATIONALE.md, May another ext_proc stand in the chain?", Fix: "move it behind warmpath's filter, or have it read headers only", check: processorBefore,
@@ -128,6 +133,25 @@ func filterName(g *gateway, report report) {
 			report(m.processor.at.with("name"), "the filter is named %s", usualName)
 		}
 	}
+}
+
+func askedTwice(g *gateway, report report) {
+	own := make(map[string]bool) // clusters in which warmpath is asked
+	for _, c := range g.processorConfigs() {
+		own[c.cluster()] = c.cluster() != ""
+	}
+	g.eachForeign(func(r *route, p *processor) {
+		set := r.setting(p.httpFilter)
+		if set.off || modeOf(p, overrides(set)).silent() {
+			return
+		}
+		switch c := p.configWith(overrides(set)); {
+		case own[c.cluster()] || g.reachesWarmpath(g.cluster(c.cluster())):
+			report(p.at, "%s asks warmpath too, beside %s", quoted(p.name), quoted(r.m.processor.name))
+		case slices.Contains(c.namespaces, namespace):
+			report(p.at, "%s may write %s too, beside %s", quoted(p.name), namespace, quoted(r.m.processor.name))
+		}
+	})
 }
 
 func processorBefore(g *gateway, report report) {
