@@ -109,7 +109,7 @@ func filterElsewhere(g *gateway, report report) {
 	}
 	for _, m := range g.processors() {
 		for _, r := range m.routes {
-			if !r.off && !toPools[r] {
+			if _, unseen := r.plugin(); !r.off && !toPools[r] && !unseen {
 				report(r.at, "%s is on for %s", m.processor.name, r.label())
 			}
 		}
@@ -119,6 +119,9 @@ func filterElsewhere(g *gateway, report report) {
 func (r *route) label() string {
 	if r.GetName() != "" {
 		return "the route " + quoted(r.GetName())
+	}
+	if _, ok := r.plugin(); ok {
+		return "the route that asks a plugin"
 	}
 	to := r.byHeader
 	if len(r.clusters) > 0 {
