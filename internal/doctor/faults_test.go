@@ -241,6 +241,7 @@ var faults = []fault{
 	{id: "idle-timeout", from: poolRoute, to: poolRoute + "                  idle_timeout: 30s\n"},
 	{id: "idle-timeout", base: own, from: "num_retries: 2", to: "num_retries: 2\n                    per_try_idle_timeout: 10s"},
 	{id: "idle-timeout", base: own, from: poolStart, to: ofPool("retry_policy: {per_try_idle_timeout: 30s, " + notSame + "}")},
+	{id: "request-timeout", from: "request_timeout: 300s", to: "request_timeout: 5s"},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: ""},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: "                per_request_buffer_limit_bytes: 32768\n"},
 	{id: "body-limit", setup: func(s *doctor.Setup) { s.BodyLimit = 8 << 20 }},
@@ -278,6 +279,13 @@ var faults = []fault{
 	{id: "mirrored", base: own, from: poolStart, to: ofPool("request_mirror_policies: [{cluster: warmpath_pool}]")},
 	{id: "mirrored", base: own, from: "          route_config:\n", to: "          route_config:\n            request_mirror_policies: [{cluster: warmpath_pool}]\n"},
 	{id: "retry-breaker", base: own, from: ", max_retries: 100000}", to: "}"},
+	{id: "pool-breakers", base: own, from: ", max_retries: 100000}\n", to: ", max_retries: 100000}\n      per_host_thresholds: [{max_connections: 10}]\n"},
+	{id: "locality", base: own, from: poolStart, to: poolStart + "    lb_subset_config: {fallback_policy: ANY_ENDPOINT, subset_selectors: [{keys: [a]}]}\n"},
+	{
+		id: "no-override-host", base: own, setup: known, from: poolStart,
+		to: poolStart + `    cluster_type: {name: envoy.clusters.aggregate, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [parts]}}` +
+			"\n    lb_policy: CLUSTER_PROVIDED\n    connect_timeout: 1s\n  - name: parts\n",
+	},
 	{id: "pool-panic", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {}"},
 	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},
 	{id: "closing-engine", base: own, setup: func(s *doctor.Setup) { s.ClosingEngine = true }},
@@ -290,6 +298,8 @@ var faults = []fault{
 	{id: "ext-proc-http1", base: own, from: keepalive, to: "http_protocol_options: {}"},
 	{id: "ext-proc-breakers", base: own, from: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}]", to: "thresholds: []"},
 	{id: "ext-proc-health", from: "grpc_health_check: {}", to: "tcp_health_check: {}"},
+	{id: "ext-proc-health", from: "unhealthy_threshold: 1", to: "unhealthy_threshold: 20"},
+	{id: "ext-proc-service", from: "grpc_health_check: {}", to: "grpc_health_check: {service_name: warmpath}"},
 	{id: "ext-proc-panic", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{update_merge_window: 0s}"},
 	{id: "merge-window", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{healthy_panic_threshold: {value: 0}}"},
 

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -24,12 +25,17 @@ func extProcRules() []Rule {
 		{
 			ID: "ext-proc-breakers", Severity: Warning, What: "circuit breakers of warmpath's cluster at 1,024 or less",
 			Why: "one stream is open for each response in progress: of 1,300 at once 276 were not steered", Source: "RATIONALE.md, Why are the circuit breakers raised?",
-			Fix: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}]", check: extProcBreakers,
+			Fix: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}], and no per_host_thresholds", check: extProcBreakers,
 		},
 		{
-			ID: "ext-proc-health", Severity: Warning, What: "no gRPC health check of warmpath",
+			ID: "ext-proc-health", Severity: Warning, What: "no gRPC health check of warmpath, or one that takes more than 5 s to notice",
 			Why: "a frozen warmpath costs message_timeout on every request; neither a TCP check nor outlier detection helped", Source: away,
 			Fix: "health_checks: [{timeout: 0.3s, interval: 0.5s, no_traffic_interval: 0.5s, unhealthy_threshold: 1, healthy_threshold: 1, grpc_health_check: {}}]", check: extProcHealth,
+		},
+		{
+			ID: "ext-proc-service", Severity: Error, What: "the gRPC health check asks for a service that warmpath does not know",
+			Why: "warmpath is never healthy for Envoy, and never asked", Source: "DOCTOR.md, What was measured",
+			Fix: "grpc_health_check: {}", check: extProcService,
 		},
 		{
 			ID: "ext-proc-panic", Severity: Warning, What: "healthy_panic_threshold of warmpath's cluster is not 0",
@@ -93,12 +99,26 @@ func extProcBreakers(g *gateway, report report) {
 
 func extProcHealth(g *gateway, report report) {
 	for _, c := range g.extProcs() {
-		grpc := false
-		for _, h := range c.GetHealthChecks() {
-			grpc = grpc || h.GetGrpcHealthCheck() != nil
-		}
-		if !grpc {
+		grpc := slices.IndexFunc(c.GetHealthChecks(), isGRPC)
+		if grpc < 0 {
 			report(c.at.with("health_checks"), "the cluster %s has no grpc_health_check", quoted(c.GetName()))
+			continue
+		}
+		h := c.GetHealthChecks()[grpc]
+		if t := float64(h.GetUnhealthyThreshold().GetValue()) * h.GetInterval().AsDuration().Seconds(); t > 5 {
+			report(c.at.item("health_checks", grpc), "the cluster %s: %d checks, one every %s", quoted(c.GetName()), h.GetUnhealthyThreshold().GetValue(), h.GetInterval().AsDuration())
+		}
+	}
+}
+
+func isGRPC(h *corev3.HealthCheck) bool { return h.GetGrpcHealthCheck() != nil }
+
+func extProcService(g *gateway, report report) {
+	for _, c := range g.extProcs() {
+		for i, h := range c.GetHealthChecks() {
+			if name := h.GetGrpcHealthCheck().GetServiceName(); name != "" && name != "envoy.service.ext_proc.v3.ExternalProcessor" {
+				report(c.at.item("health_checks", i).with("grpc_health_check", "service_name"), "the cluster %s asks for %s", quoted(c.GetName()), quoted(name))
+			}
 		}
 	}
 }

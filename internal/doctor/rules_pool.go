@@ -37,13 +37,14 @@ func poolRules() []Rule {
 			Fix: "STRICT_DNS, STATIC, or warmpath's own cluster over CDS", check: oneAddress,
 		},
 		{
-			ID: "locality", Severity: Error, What: "common_lb_config balances by locality beside a load_balancing_policy",
-			Why: "Envoy refuses the cluster and keeps the old one: cannot be combined with partial fields", Source: measured,
+			ID: "locality", Severity: Error, What: "common_lb_config balances by locality, or lb_subset_config by subsets, beside a load_balancing_policy",
+			Why: "Envoy refuses the cluster and keeps the old one: cannot be combined with partial fields, or with lb_subset_config", Source: measured,
 			Fix: "take it out; in Istio localityLbSetting: {enabled: false}. warmpath prefers its zone (`zone`)", check: locality,
 		},
 		{
 			ID: "pool-breakers", Severity: Warning, What: "circuit breakers of the model servers at 1,024 or less",
-			Why: "the request above it gets 503", Source: breakers, Fix: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}]", check: poolBreakers,
+			Why: "the request above it gets 503, or waits in Envoy where per_host_thresholds limit connections", Source: breakers,
+			Fix: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}], the same with priority: HIGH for routes of that, and no per_host_thresholds", check: poolBreakers,
 		},
 		{
 			ID: "retry-breaker", Severity: Warning, What: "max_retries of the circuit breakers is small",
@@ -82,11 +83,14 @@ func noOverrideHost(g *gateway, report report) {
 	for _, c := range g.pools() {
 		policy, _ := c.overrideHost()
 		if _, told := c.addressTold(); policy == nil && !told {
-			at := c.at.with("load_balancing_policy")
-			if c.GetLoadBalancingPolicy() == nil {
+			at, kind := c.at.with("load_balancing_policy"), ""
+			switch {
+			case c.GetClusterType() != nil:
+				at, kind = c.at.with("cluster_type"), ", which is of the type "+quoted(c.GetClusterType().GetName())+","
+			case c.GetLoadBalancingPolicy() == nil:
 				at = c.at.with("lb_policy")
 			}
-			report(at, "the cluster %s has no override_host", quoted(c.GetName()))
+			report(at, "the cluster %s%s has no override_host", quoted(c.GetName()), kind)
 		}
 	}
 }
@@ -154,8 +158,15 @@ func locality(g *gateway, report report) {
 			report(at.with("locality_weighted_lb_config"), "locality_weighted_lb_config")
 		case c.GetCommonLbConfig().GetZoneAwareLbConfig() != nil:
 			report(at.with("zone_aware_lb_config"), "zone_aware_lb_config")
+		case c.GetLbSubsetConfig() != nil:
+			report(c.at.with("lb_subset_config"), "lb_subset_config")
 		}
 	}
+}
+
+// aggregate tells whether the cluster only hands requests on to others, whose limits hold.
+func (c *cluster) aggregate() bool {
+	return strings.HasSuffix(c.GetClusterType().GetTypedConfig().GetTypeUrl(), ".clusters.aggregate.v3.ClusterConfig")
 }
 
 // panics tells whether the cluster's choice may fall on unhealthy hosts.
@@ -166,7 +177,7 @@ func (c *cluster) panics() bool {
 
 func poolPanic(g *gateway, report report) {
 	for _, c := range g.pools() {
-		if c.panics() {
+		if c.panics() && !c.aggregate() {
 			report(c.at.with("common_lb_config", "healthy_panic_threshold"), "of the cluster %s", quoted(c.GetName()))
 		}
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"slices"
 	"strings"
+	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 )
@@ -20,6 +21,11 @@ func routeRules() []Rule {
 			ID: "idle-timeout", Severity: Warning, What: "a silent stream is ended after less than 10 minutes",
 			Why: "a long prompt may wait in an engine's queue for minutes before its first byte; Envoy's default is 5 minutes", Source: "DOCTOR.md, What was measured",
 			Fix: "stream_idle_timeout: 3600s, no idle_timeout on the route and no per_try_idle_timeout", check: idleTimeout,
+		},
+		{
+			ID: "request-timeout", Severity: Warning, What: "request_timeout of less than a minute",
+			Why: "an upload that takes longer gets 408: 4 MiB take 34 s at a megabit a second", Source: "CONFIG.md, limits",
+			Fix: "request_timeout: 300s", check: requestTimeout,
 		},
 		{
 			ID: "body-limit", Severity: Error, What: "Envoy keeps less of a body than limits.requestBodyBytes",
@@ -111,6 +117,14 @@ func idleTimeout(g *gateway, report report) {
 		}
 		if t := r.m.GetStreamIdleTimeout(); ends(seconds(t, defaultIdle)) {
 			report(r.m.at.with("stream_idle_timeout"), "silent streams end after %s", shown(t, "5m0s, the default"))
+		}
+	}
+}
+
+func requestTimeout(g *gateway, report report) {
+	for _, m := range g.looked() {
+		if t := m.GetRequestTimeout().AsDuration(); t > 0 && t < time.Minute {
+			report(m.at.with("request_timeout"), "uploads end after %s", t)
 		}
 	}
 }
