@@ -48,10 +48,7 @@ func (r *route) buffered(f httpFilter) (limit uint64, at path) {
 	if set.off {
 		return math.MaxUint64, nil
 	}
-	nearest := level{at: f.configAt}
-	if len(set.levels) > 0 {
-		nearest = set.levels[0]
-	}
+	nearest := set.nearest(level{f.message, f.configAt})
 	switch b := f.message.(type) {
 	case *bufferv3.Buffer:
 		if own, ok := nearest.Message.(*bufferv3.BufferPerRoute); ok && own.GetBuffer() != nil {

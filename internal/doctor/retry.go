@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,31 +9,43 @@ import (
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 )
 
-// retrying is a retry policy and the routes that it holds for.
+// retrying is a retry policy of routes to pools.
 type retrying struct {
 	*routev3.RetryPolicy // nil for none
 	at                   path
 	whose                string
-	routes               []*route
+	// asked: it holds for a route on which warmpath is asked; parts: parts of bodies pass
+	// there before the last is there, or may.
+	asked, parts bool
+}
+
+// holdsFor adds a route that it holds for.
+func (p *retrying) holdsFor(r *route) {
+	if r.m.processor == nil || r.off {
+		return
+	}
+	m := r.mode()
+	p.asked = true
+	p.parts = p.parts || streams(m.GetRequestBodyMode()) || m.p.listsPartial()
 }
 
 // findRetries finds those of the routes to pools. What a cluster has in its
 // HttpProtocolOptions holds in place of the route's, and nothing of the route's is left.
 func (g *gateway) findRetries() (policies []*retrying) {
 	ofCluster := make(map[*cluster]*retrying)
-	add := func(c *cluster, r *route) {
+	of := func(c *cluster) *retrying {
 		if ofCluster[c] == nil {
-			ofCluster[c] = &retrying{c.options.GetRetryPolicy(), c.optionsAt.with("retry_policy"), "the cluster " + quoted(c.GetName()), nil}
+			ofCluster[c] = &retrying{RetryPolicy: c.options.GetRetryPolicy(), at: c.optionsAt.with("retry_policy"), whose: "the cluster " + quoted(c.GetName())}
 			policies = append(policies, ofCluster[c])
 		}
-		ofCluster[c].routes = append(ofCluster[c].routes, r)
+		return ofCluster[c]
 	}
-	var byHeader []*route
+	var byHeader *retrying // whatever their headers name
 	for _, r := range g.toPools() {
 		own := r.byHeader != "" || len(r.clusters) == 0
 		for _, name := range r.clusters {
 			if c := g.cluster(name); c != nil && c.options.GetRetryPolicy() != nil {
-				add(c, r)
+				of(c).holdsFor(r)
 			} else {
 				own = true
 			}
@@ -41,13 +54,14 @@ func (g *gateway) findRetries() (policies []*retrying) {
 			policies = append(policies, r.retrying())
 		}
 		if r.byHeader != "" {
-			byHeader = append(byHeader, r)
+			byHeader = cmp.Or(byHeader, new(retrying))
+			byHeader.holdsFor(r)
 		}
 	}
-	for _, c := range g.pools() { // those that only a header names
-		if len(byHeader) > 0 && c.options.GetRetryPolicy() != nil && ofCluster[c] == nil {
-			add(c, byHeader[0])
-			ofCluster[c].routes = byHeader
+	for _, c := range g.pools() {
+		if byHeader != nil && c.options.GetRetryPolicy() != nil {
+			p := of(c)
+			p.asked, p.parts = p.asked || byHeader.asked, p.parts || byHeader.parts
 		}
 	}
 	return policies
@@ -55,7 +69,8 @@ func (g *gateway) findRetries() (policies []*retrying) {
 
 // retrying is what the route itself or its virtual host has.
 func (r *route) retrying() *retrying {
-	own := &retrying{nil, r.at.with("route"), r.label(), []*route{r}}
+	own := &retrying{at: r.at.with("route"), whose: r.label()}
+	own.holdsFor(r)
 	if p := r.action.GetRetryPolicy(); p != nil {
 		own.RetryPolicy, own.at = p, r.at.with("route", "retry_policy")
 	} else if p := r.host.GetRetryPolicy(); p != nil {
@@ -68,19 +83,10 @@ func (r *route) retrying() *retrying {
 // may not, be duplicated.
 func staticRetries(g *gateway, report report, duplicates bool) {
 	for _, p := range g.retries() {
-		if strings.TrimSpace(p.GetRetryOn()) != "" && slices.ContainsFunc(p.routes, (*route).passesParts) == duplicates {
+		if strings.TrimSpace(p.GetRetryOn()) != "" && p.parts == duplicates {
 			report(p.at.with("retry_on"), "%s has retry_on: %s", p.whose, quoted(p.GetRetryOn()))
 		}
 	}
-}
-
-// passesParts tells whether parts of bodies pass before the last is there, or may.
-func (r *route) passesParts() bool {
-	if r.m.processor == nil || r.off {
-		return false
-	}
-	m := r.mode()
-	return streams(m.GetRequestBodyMode()) || m.p.listsPartial()
 }
 
 // listsPartial tells whether somebody has allowed a mode in which parts of bodies pass.
@@ -96,9 +102,8 @@ func sameHostRetried(g *gateway, report report) {
 	isPrevious := func(p *routev3.RetryPolicy_RetryHostPredicate) bool {
 		return strings.HasSuffix(p.GetTypedConfig().GetTypeUrl(), ".PreviousHostsPredicate")
 	}
-	steered := func(r *route) bool { return r.m.processor != nil && !r.off }
 	for _, p := range g.retries() {
-		if g.setup.Retries && slices.ContainsFunc(p.routes, steered) && !slices.ContainsFunc(p.GetRetryHostPredicate(), isPrevious) {
+		if g.setup.Retries && p.asked && !slices.ContainsFunc(p.GetRetryHostPredicate(), isPrevious) {
 			report(p.at, "%s has no retry_host_predicate previous_hosts", p.whose)
 		}
 	}

@@ -40,17 +40,24 @@ type mirrors struct {
 }
 
 func mirrored(g *gateway, report report) {
+	told := make(map[*routev3.RouteAction_RequestMirrorPolicy]bool) // of many routes once
+	judge := func(m mirrors, r *route) {
+		if len(m.policies) > 0 && !told[m.policies[0]] {
+			told[m.policies[0]] = true
+			g.toModels(m, r, report)
+		}
+	}
 	for _, r := range g.toPools() {
-		own := r.mirrors()
+		own := len(r.clusters) == 0
 		for _, name := range r.clusters {
 			if c := g.cluster(name); c != nil && len(c.options.GetRequestMirrorPolicies()) > 0 { // in place of the route's
-				g.toModels(mirrors{c.options.GetRequestMirrorPolicies(), c.optionsAt}, r, report)
+				judge(mirrors{c.options.GetRequestMirrorPolicies(), c.optionsAt}, r)
 			} else {
-				g.toModels(own, r, report)
+				own = true
 			}
 		}
-		if len(r.clusters) == 0 {
-			g.toModels(own, r, report)
+		if own {
+			judge(r.mirrors(), r)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"slices"
+
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 	"google.golang.org/protobuf/proto"
@@ -72,6 +74,15 @@ func (s setting) disabled() (path, bool) {
 	return s.levels[0].at.with("disabled"), ok && m.GetDisabled()
 }
 
+// nearest are the settings that hold where a filter does not merge them: the filter's own
+// if no level has any.
+func (s setting) nearest(own level) level {
+	if len(s.levels) > 0 {
+		return s.levels[0]
+	}
+	return own
+}
+
 // override is what a level has for an ext_proc filter.
 type override struct {
 	*extprocv3.ExtProcOverrides
@@ -87,4 +98,29 @@ func overrides(s setting) (own []override) {
 		}
 	}
 	return own
+}
+
+// findJudged finds the routes by which filters are judged: the steered ones, and for a
+// manager none of whose is known one on which every filter is as it is configured.
+func (g *gateway) findJudged() []*route {
+	routes, known := slices.Clone(g.steered()), make(map[*manager]bool)
+	for _, r := range routes {
+		known[r.m] = true
+	}
+	for _, m := range g.looked() {
+		if !known[m] {
+			routes = append(routes, &route{m: m})
+		}
+	}
+	return routes
+}
+
+// asked are the judged routes of the managers that have warmpath's filter.
+func (g *gateway) asked() (routes []*route) {
+	for _, r := range g.judged() {
+		if r.m.processor != nil {
+			routes = append(routes, r)
+		}
+	}
+	return routes
 }

@@ -92,31 +92,6 @@ func (g *gateway) findSteered() (routes []*route) {
 	return routes
 }
 
-// findJudged finds the routes by which filters are judged: the steered ones, and for a
-// manager none of whose is known one on which every filter is as it is configured.
-func (g *gateway) findJudged() []*route {
-	routes, known := slices.Clone(g.steered()), make(map[*manager]bool)
-	for _, r := range routes {
-		known[r.m] = true
-	}
-	for _, m := range g.looked() {
-		if !known[m] {
-			routes = append(routes, &route{m: m})
-		}
-	}
-	return routes
-}
-
-// asked are the judged routes of the managers that have warmpath's filter.
-func (g *gateway) asked() (routes []*route) {
-	for _, r := range g.judged() {
-		if r.m.processor != nil {
-			routes = append(routes, r)
-		}
-	}
-	return routes
-}
-
 func (g *gateway) findPools() (pools []*cluster) {
 	known := make(map[*cluster]bool)
 	add := func(c *cluster) {

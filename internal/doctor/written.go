@@ -21,21 +21,18 @@ type pair interface {
 	GetKey() string
 }
 
-// writes are the rules of a filter as it is set on the route.
-func (r *route) writes(f httpFilter) (rules []written) {
+// writer tells whether a filter is one that writes metadata.
+func (f httpFilter) writer() bool {
 	switch f.message.(type) {
 	case *h2mv3.Config, *j2mv3.JsonToMetadata:
+		return true
 	default:
-		return nil
+		return false
 	}
-	set := r.setting(f)
-	nearest := level{f.message, f.configAt}
-	if len(set.levels) > 0 {
-		nearest = set.levels[0]
-	}
-	if set.off {
-		return nil
-	}
+}
+
+// writes are the rules of a writer's settings.
+func writes(nearest level) (rules []written) {
 	switch m := nearest.Message.(type) {
 	case *h2mv3.Config:
 		for i, rule := range m.GetRequestRules() {
@@ -57,16 +54,27 @@ func (r *route) writes(f httpFilter) (rules []written) {
 // metadataSteers reports filters by which a request's own words get to where the choice is
 // read.
 func metadataSteers(g *gateway, report report) {
+	told := make(map[string]bool) // what holds for many routes is judged once
 	for _, r := range g.judged() {
 		for _, f := range r.m.filters {
-			for _, w := range r.writes(f) {
-				if w.to.GetMetadataNamespace() != namespace || w.to.GetKey() != destination {
-					continue
-				}
-				if w.header == "" || len(r.m.keptEarly(strings.ToLower(w.header))) > 0 {
-					report(w.at, "%s writes %s of a client's to %s", quoted(f.name), w.from, namespace)
+			if !f.writer() {
+				continue
+			}
+			set := r.setting(f)
+			nearest := set.nearest(level{f.message, f.configAt})
+			if place := nearest.at.String(); !set.off && !told[place] {
+				told[place] = true
+				for _, w := range writes(nearest) {
+					if w.steers() && (w.header == "" || len(r.m.keptEarly(strings.ToLower(w.header))) > 0) {
+						report(w.at, "%s writes %s of a client's to %s", quoted(f.name), w.from, namespace)
+					}
 				}
 			}
 		}
 	}
+}
+
+// steers tells whether the rule writes to where the choice is read.
+func (w written) steers() bool {
+	return w.to.GetMetadataNamespace() == namespace && w.to.GetKey() == destination
 }
