@@ -51,10 +51,10 @@ func writes(nearest level) (rules []written) {
 	return rules
 }
 
-// metadataSteers reports filters by which a request's own words get to where the choice is
-// read.
-func metadataSteers(g *gateway, report report) {
-	told := make(map[string]bool) // what holds for many routes is judged once
+// eachWritten calls for every such rule that holds on a route; what holds for many routes
+// comes once.
+func (g *gateway) eachWritten(do func(*route, httpFilter, written)) {
+	told := make(map[string]bool)
 	for _, r := range g.judged() {
 		for _, f := range r.m.filters {
 			if !f.writer() {
@@ -62,16 +62,26 @@ func metadataSteers(g *gateway, report report) {
 			}
 			set := r.setting(f)
 			nearest := set.nearest(level{f.message, f.configAt})
-			if place := nearest.at.String(); !set.off && !told[place] {
-				told[place] = true
-				for _, w := range writes(nearest) {
-					if w.steers() && (w.header == "" || len(r.m.keptEarly(strings.ToLower(w.header))) > 0) {
-						report(w.at, "%s writes %s of a client's to %s", quoted(f.name), w.from, namespace)
-					}
-				}
+			place := nearest.at.String()
+			if set.off || told[place] {
+				continue
+			}
+			told[place] = true
+			for _, w := range writes(nearest) {
+				do(r, f, w)
 			}
 		}
 	}
+}
+
+// metadataSteers reports filters by which a request's own words get to where the choice is
+// read.
+func metadataSteers(g *gateway, report report) {
+	g.eachWritten(func(r *route, f httpFilter, w written) {
+		if w.steers() && (w.header == "" || len(r.m.keptEarly(strings.ToLower(w.header))) > 0) {
+			report(w.at, "%s writes %s of a client's to %s", quoted(f.name), w.from, namespace)
+		}
+	})
 }
 
 // steers tells whether the rule writes to where the choice is read.
