@@ -58,6 +58,12 @@ func on(filter, kind, settings string) string {
 		`                    "@type": type.googleapis.com/` + kind + "\n                    " + settings + "\n"
 }
 
+// onHost gives the virtual host settings for warmpath's filter, and the pool's route others.
+func onHost(kind, settings, routeKind, routeSettings string) func(string) string {
+	const host = "            - name: llm\n"
+	return strings.NewReplacer(host, host+`              typed_per_filter_config: {warmpath.ext_proc: {"@type": type.googleapis.com/`+kind+", "+settings+"}}\n", route, on("warmpath.ext_proc", routeKind, routeSettings)).Replace
+}
+
 // perRoute is that for warmpath's filter.
 func perRoute(settings string) string { return on("warmpath.ext_proc", ofExtProc, settings) }
 

@@ -118,6 +118,8 @@ func TestHarmless(t *testing.T) {
 			`                      "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                      overrides: {}\n"},
 		"told of this route only":         {base: own, from: route, to: perRoute("overrides: {processing_mode: {response_trailer_mode: SEND}}")},
 		"switched on by the route":        {base: own, change: strings.NewReplacer(filterStart, filterStart+"            disabled: true\n", route, on("warmpath.ext_proc", ofAny, "config: {}")).Replace},
+		"off further away":                {base: own, change: onHost(ofAny, "disabled: true", ofExtProc, "overrides: {}")},
+		"off further away, by it":         {base: own, change: onHost(ofExtProc, "disabled: true", ofExtProc, "overrides: {}")},
 		"a buffer that is off":            {from: filterStart, to: switchedOff(whole) + filterStart},
 		"a buffer that is off here":       {base: own, change: with(whole, filterStart, on("whole", ofBuffer, "disabled: true"))},
 		"a larger buffer here":            {base: own, change: with(whole, filterStart, on("whole", ofBuffer, "buffer: {max_request_bytes: 8388608}"))},

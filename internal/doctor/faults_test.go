@@ -39,6 +39,7 @@ var faults = []fault{
 	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
 	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
 	{id: "filter-off", base: own, from: poolRoute, to: weighted("{name: warmpath_pool, weight: 50, " + ownOfFilter("disabled: true") + "}")},
+	{id: "filter-off", base: own, change: onHost(ofExtProc, "disabled: true", ofAny, "config: {}")}, // Envoy runs it, and it does nothing
 	{id: "filter-elsewhere", base: own, from: route, to: "              - {name: models, match: {path: /v1/models}, route: {cluster: warmpath_ext_proc, timeout: 5s}}\n" + route},
 	{id: "filter-name", from: "- name: warmpath.ext_proc", to: "- name: envoy.filters.http.ext_proc"},
 	{id: "asked-twice", base: own, from: router, to: strings.Replace(anotherQuiet, "warmpath_xds", "warmpath_ext_proc", 1) + router},
