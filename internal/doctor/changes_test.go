@@ -15,6 +15,7 @@ const (
 `
 	bufferedLine = "              - {request_body_mode: BUFFERED, response_header_mode: SEND, response_trailer_mode: SEND}\n"
 	hashPolicy   = "                  hash_policy:\n                  - header: {header_name: x-amzn-sagemaker-prefix-aware-id}\n"
+	removed      = "              - {remove: x-gateway-destination-endpoint}\n"
 	partialLine  = "              - {request_body_mode: BUFFERED_PARTIAL, response_header_mode: SEND, response_trailer_mode: SEND}\n"
 )
 

@@ -96,8 +96,7 @@ func early(matchers ...string) fault {
 		for _, h := range []string{"retry-on", "retry-grpc-on", "max-retries", "retriable-status-codes", "retriable-header-names", "hedge-on-per-try-timeout", "upstream-rq-timeout-ms", "upstream-rq-per-try-timeout-ms", "upstream-stream-duration-ms"} {
 			text = strings.Replace(text, "              - {remove: x-envoy-"+h+"}\n", "", 1)
 		}
-		const first = "              - {remove: x-gateway-destination-endpoint}\n"
-		return strings.Replace(text, first, first+"              - {remove_on_match: {key_matcher: "+strings.Join(matchers, "}}\n              - {remove_on_match: {key_matcher: ")+"}}\n", 1)
+		return strings.Replace(text, removed, removed+"              - {remove_on_match: {key_matcher: "+strings.Join(matchers, "}}\n              - {remove_on_match: {key_matcher: ")+"}}\n", 1)
 	}}
 }
 
@@ -142,6 +141,7 @@ func TestHarmless(t *testing.T) {
 		"mirrored to others":              {base: own, from: poolRoute, to: poolRoute + "                  request_mirror_policies: [{cluster: warmpath_ext_proc}]\n"},
 		"mirrored elsewhere here":         {base: own, change: strings.NewReplacer(poolRoute, poolRoute+"                  request_mirror_policies: [{cluster: warmpath_pool}]\n", poolStart, ofPool("request_mirror_policies: [{cluster: warmpath_ext_proc}]")).Replace},
 		"asked once of two":               {base: own, from: router, to: switchedOff(strings.Replace(anotherQuiet, "warmpath_xds", "warmpath_ext_proc", 1)) + router},
+		"written by a filter that is off": {base: own, from: filterStart, to: switchedOff(picked("x-pick")) + filterStart},
 		"another's control plane":         {from: "warmpath_xds", to: "xds-grpc"},
 	} {
 		config := string(f.config(t))

@@ -133,6 +133,10 @@ var faults = []fault{
 	{id: "retry-duplicates", from: bufferedLine, to: bufferedLine + partialLine},
 	{id: "same-host-retried", base: own, from: previous, to: ""},
 	{id: "same-host-retried", base: own, from: poolStart, to: ofPool("retry_policy: {num_retries: 2}")},
+	{
+		id: "same-host-retried", base: own,
+		change: strings.NewReplacer(poolStart, ofPool("retry_policy: {num_retries: 2}"), poolRoute, "                  cluster_header: x-where\n", removed, removed+"              - {remove: x-where}\n").Replace,
+	},
 	{id: "no-hash", base: own, from: hashPolicy, to: ""},
 	{id: "other-tenant-header", base: own, setup: func(s *doctor.Setup) { s.TenantHeader = "x-tenant" }},
 	{id: "other-tenant-header", base: own, from: poolStart, to: ofPool("hash_policy: [{header: {header_name: x-tenant}}]")},

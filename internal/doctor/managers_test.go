@@ -187,6 +187,11 @@ func TestNotSeen(t *testing.T) {
 			"listeners[0]." + from + "route_config.virtual_hosts[0].routes[0].route.inline_cluster_specifier_plugin",
 		},
 		{
+			"a plugin beside", "              routes:\n", route,
+			"              routes:\n              - {match: {path: /a}, route: {inline_cluster_specifier_plugin: {extension: {name: lua, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig}}}}}\n",
+			"listeners[0]." + from + "route_config.virtual_hosts[0].routes[0].route.inline_cluster_specifier_plugin",
+		},
+		{
 			"a composite", filterStart, router, filterStart + "            typed_config:\n" + matched + "                typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.composite.v3.Composite}\n",
 			"listeners[0]." + from + "http_filters[0].typed_config.extension_config.typed_config",
 		},
