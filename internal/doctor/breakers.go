@@ -44,6 +44,9 @@ func (g *gateway) priorities() map[string][]corev3.RoutingPriority {
 func (g *gateway) eachPriority(do func(*cluster, corev3.RoutingPriority)) {
 	used := g.priorities()
 	for _, c := range g.pools() {
+		if c.aggregate() {
+			continue
+		}
 		own := append(slices.Clone(used[c.GetName()]), used[""]...)
 		slices.Sort(own)
 		for _, p := range slices.Compact(own) {
@@ -78,6 +81,11 @@ func (c *cluster) breakers(priority corev3.RoutingPriority, report report) {
 		n, where := c.limit(l.of, priority, defaultBreaker)
 		if at = where; n <= defaultBreaker {
 			low = append(low, l.name)
+		}
+	}
+	for i, t := range c.GetCircuitBreakers().GetPerHostThresholds() {
+		if n := t.GetMaxConnections(); t.GetPriority() == priority && n != nil && n.GetValue() <= defaultBreaker {
+			report(c.at.with("circuit_breakers").item("per_host_thresholds", i), "of the cluster %s%s: max_connections for each host", quoted(c.GetName()), ofPriority(priority))
 		}
 	}
 	if len(low) > 0 {

@@ -100,6 +100,16 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 	}
 }
 
+// early has the client's headers of Envoy's removed by matchers.
+func early(matchers ...string) fault {
+	return fault{base: own, change: func(text string) string {
+		for _, h := range []string{"retry-on", "retry-grpc-on", "max-retries", "retriable-status-codes", "retriable-header-names", "hedge-on-per-try-timeout", "upstream-rq-timeout-ms", "upstream-rq-per-try-timeout-ms", "upstream-stream-duration-ms"} {
+			text = strings.Replace(text, "              - {remove: x-envoy-"+h+"}\n", "", 1)
+		}
+		return strings.Replace(text, removed, removed+"              - {remove_on_match: {key_matcher: "+strings.Join(matchers, "}}\n              - {remove_on_match: {key_matcher: ")+"}}\n", 1)
+	}}
+}
+
 // What is written otherwise and means the same, or is nobody's business, is no fault.
 func TestHarmless(t *testing.T) {
 	const limit = "                request_body_buffer_limit: 4194304\n"
@@ -119,8 +129,34 @@ func TestHarmless(t *testing.T) {
 		"on for this route only": {base: own, from: route, to: route + "                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
 			`                    "@type": type.googleapis.com/envoy.config.route.v3.FilterConfig` + "\n                    config:\n" +
 			`                      "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                      overrides: {}\n"},
-		"told of this route only": {base: own, from: route, to: perRoute("overrides: {processing_mode: {response_trailer_mode: SEND}}")},
-		"another's control plane": {from: "warmpath_xds", to: "xds-grpc"},
+		"told of this route only":         {base: own, from: route, to: perRoute("overrides: {processing_mode: {response_trailer_mode: SEND}}")},
+		"switched on by the route":        {base: own, change: strings.NewReplacer(filterStart, filterStart+"            disabled: true\n", route, on("warmpath.ext_proc", ofAny, "config: {}")).Replace},
+		"off further away":                {base: own, change: onHost(ofAny, "disabled: true", ofExtProc, "overrides: {}")},
+		"off further away, by it":         {base: own, change: onHost(ofExtProc, "disabled: true", ofExtProc, "overrides: {}")},
+		"a buffer that is off":            {from: filterStart, to: switchedOff(whole) + filterStart},
+		"a buffer that is off here":       {base: own, change: with(whole, filterStart, on("whole", ofBuffer, "disabled: true"))},
+		"a larger buffer here":            {base: own, change: with(whole, filterStart, on("whole", ofBuffer, "buffer: {max_request_bytes: 8388608}"))},
+		"nothing buffered to be asked":    {base: own, change: with(auth, filterStart, on("auth", ofAuth, "check_settings: {disable_request_body_buffering: true}"))},
+		"another ext_proc that is off":    {from: filterStart, to: switchedOff(another) + filterStart},
+		"another that is off here":        {base: own, change: with(another, filterStart, on("another", ofExtProc, "disabled: true"))},
+		"another that is off here, by it": {base: own, change: with(another, filterStart, on("another", ofAny, "disabled: true"))},
+		"another may ask for headers":     {from: filterStart, to: anotherQuiet + "              allow_mode_override: true\n              allowed_override_modes: [{response_header_mode: SKIP}]\n" + filterStart},
+		"hashed by what the cluster says": {base: own, change: strings.NewReplacer(hashPolicy, "", poolStart, ofPool("hash_policy: [{header: {header_name: x-amzn-sagemaker-prefix-aware-id}}]")).Replace},
+		"the cluster's retries hold":      {base: own, change: strings.NewReplacer("num_retries: 2", "num_retries: 2\n                    retry_on: 5xx", poolStart, ofPool("retry_policy: {num_retries: 2, "+notSame+"}")).Replace},
+		"only those that may be set":      {from: "{allow_envoy: true}", to: `{disallow_all: true, disallow_is_error: true, allow_expression: {regex: "x-(envoy|gateway|warmpath)-.*"}}`},
+		"a part of no name":               {from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_is_error: true, disallow_expression: {regex: "x-envoy"}}`},
+		"removed by a part of the name":   early("{contains: retr}", "{contains: max-}", "{contains: hedge}", "{contains: upstream}"),
+		"removed by an expression":        early(`{safe_regex: {regex: "x-(envoy|gateway)-.*"}}`),
+		"removed by the whole name":       early("{exact: X-ENVOY-RETRY-ON, ignore_case: true}", `{safe_regex: {regex: "x-envoy-[^r].*|x-envoy-ret.*-[^o].*|x-envoy-retry-grpc-on"}}`),
+		"removed by the end of the name":  early("{suffix: -on}", "{suffix: -ms}", "{suffix: names}", "{suffix: codes}", "{suffix: retries}", "{suffix: timeout}"),
+		"no limit of bodies":              {base: own, from: limit, to: "                request_body_buffer_limit: 18446744073709551615\n"},
+		"another key beside the choice":   {base: own, from: filterStart, to: strings.Replace(picked("x-pick"), "key: x-gateway-destination-endpoint", "key: stage", 1) + filterStart},
+		"written, but not a client's":     {base: own, from: filterStart, to: picked("X-Gateway-Destination-Endpoint") + filterStart},
+		"mirrored to others":              {base: own, from: poolRoute, to: poolRoute + "                  request_mirror_policies: [{cluster: warmpath_ext_proc}]\n"},
+		"mirrored elsewhere here":         {base: own, change: strings.NewReplacer(poolRoute, poolRoute+"                  request_mirror_policies: [{cluster: warmpath_pool}]\n", poolStart, ofPool("request_mirror_policies: [{cluster: warmpath_ext_proc}]")).Replace},
+		"asked once of two":               {base: own, from: router, to: switchedOff(strings.Replace(anotherQuiet, "warmpath_xds", "warmpath_ext_proc", 1)) + router},
+		"written by a filter that is off": {base: own, from: filterStart, to: switchedOff(picked("x-pick")) + filterStart},
+		"another's control plane":         {from: "warmpath_xds", to: "xds-grpc"},
 	} {
 		config := string(f.config(t))
 		switch name {

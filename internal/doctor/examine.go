@@ -28,7 +28,9 @@ func Examine(d *Document, s Setup) ([]Finding, error) {
 		setup: s, doc: d, named: map[string]*cluster{}, delivered: map[string]delivered{}, extensions: map[string]extension{},
 		assigned: map[string]*endpointv3.ClusterLoadAssignment{},
 	}
-	g.toPools, g.steered, g.pools = sync.OnceValue(g.findToPools), sync.OnceValue(g.findSteered), sync.OnceValue(g.findPools)
+	g.toPools, g.steered = sync.OnceValue(g.findToPools), sync.OnceValue(g.findSteered)
+	g.judged, g.pools = sync.OnceValue(g.findJudged), sync.OnceValue(g.findPools)
+	g.retries = sync.OnceValue(g.findRetries)
 	read := g.readBootstrap
 	if _, is := d.find(path{"configs"}); is {
 		read = g.readDump
@@ -81,7 +83,7 @@ func Named(id string) Rule {
 // Rules are all rules, in the order of docs/DOCTOR.md.
 func Rules() []Rule {
 	var rules []Rule
-	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), modeRules(), clientRules(), routeRules(), poolRules(), extProcRules(), controlRules(), setupRules(), stateRules(), liveRules()} {
+	for _, group := range [][]Rule{filterRules(), unseenRules(), settingRules(), mutationRules(), modeRules(), clientRules(), routeRules(), copyRules(), poolRules(), extProcRules(), controlRules(), setupRules(), stateRules(), liveRules()} {
 		rules = append(rules, group...)
 	}
 	return rules

@@ -26,50 +26,9 @@ type fault struct {
 	base envoy.Options
 	// from is replaced by to, each time that it occurs.
 	from, to string
-	setup    func(*doctor.Setup)
-}
-
-const (
-	filterStart = "          - name: warmpath.ext_proc\n"
-	router      = "          - name: envoy.filters.http.router\n"
-	poolRoute   = "                  cluster: warmpath_pool\n"
-	keepalive   = "http2_protocol_options: {connection_keepalive: {interval: 10s, timeout: 5s}}"
-	previous    = `                    retry_host_predicate:
-                    - name: envoy.retry_host_predicates.previous_hosts
-                      typed_config:
-                        "@type": type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate
-`
-	bufferedLine = "              - {request_body_mode: BUFFERED, response_header_mode: SEND, response_trailer_mode: SEND}\n"
-)
-
-// another is a second ext_proc filter through which bodies pass.
-const another = `          - name: another
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor
-              grpc_service: {envoy_grpc: {cluster_name: warmpath_xds}}
-              processing_mode: {request_body_mode: STREAMED}
-`
-
-// perRoute gives the pool's route settings of its own for warmpath's filter.
-func perRoute(settings string) string {
-	return "              - name: pool\n                typed_per_filter_config:\n                  warmpath.ext_proc:\n" +
-		`                    "@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute` + "\n                    " + settings + "\n"
-}
-
-const route = "              - name: pool\n"
-
-const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-
-const policies = "    load_balancing_policy:\n      policies:\n"
-
-// weighted has half of the pool's requests go elsewhere.
-func weighted(other string) string {
-	return "                  weighted_clusters: {clusters: [{name: warmpath_pool, weight: 50}, " + other + "]}\n"
-}
-
-// ownOfFilter are settings of warmpath's filter in a line.
-func ownOfFilter(settings string) string {
-	return `typed_per_filter_config: {warmpath.ext_proc: {"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExtProcPerRoute, ` + settings + "}}"
+	// change is another change than that.
+	change func(string) string
+	setup  func(*doctor.Setup)
 }
 
 func known(s *doctor.Setup) { s.Known = true }
@@ -87,26 +46,26 @@ var faults = []fault{
 	{id: "filter-off", base: own, from: filterStart, to: filterStart + "            disabled: true\n"},
 	{id: "filter-off", base: own, from: route, to: perRoute("overrides: {processing_mode: {request_header_mode: SKIP, response_header_mode: SKIP}}")},
 	{id: "filter-off", base: own, from: poolRoute, to: weighted("{name: warmpath_pool, weight: 50, " + ownOfFilter("disabled: true") + "}")},
+	{id: "filter-off", base: own, change: onHost(ofExtProc, "disabled: true", ofAny, "config: {}")}, // Envoy runs it, and it does nothing
 	{id: "filter-elsewhere", base: own, from: route, to: "              - {name: models, match: {path: /v1/models}, route: {cluster: warmpath_ext_proc, timeout: 5s}}\n" + route},
 	{id: "filter-name", from: "- name: warmpath.ext_proc", to: "- name: envoy.filters.http.ext_proc"},
+	{id: "asked-twice", base: own, from: router, to: strings.Replace(anotherQuiet, "warmpath_xds", "warmpath_ext_proc", 1) + router},
+	{id: "asked-twice", base: own, from: router, to: anotherQuiet + "              metadata_options: {receiving_namespaces: {untyped: [envoy.lb]}}\n" + router},
+	{id: "asked-twice", base: own, change: with(anotherQuiet, router, on("another", ofExtProc, "overrides: {grpc_service: {envoy_grpc: {cluster_name: warmpath_ext_proc}}}"))},
 	{id: "processor-before", from: filterStart, to: another + filterStart},
+	{id: "processor-before", from: filterStart, to: anotherQuiet + "              allow_mode_override: true\n" + filterStart},
+	{id: "processor-before", change: with(anotherQuiet, filterStart, on("another", ofExtProc, "overrides: {processing_mode: {request_body_mode: STREAMED}}"))},
 	{id: "processor-after", from: router, to: another + router},
 	{id: "compressor-after", from: router, to: `          - name: zip
             typed_config:
               "@type": type.googleapis.com/envoy.extensions.filters.http.compressor.v3.Compressor
               compressor_library: {name: gzip, typed_config: {"@type": type.googleapis.com/envoy.extensions.compression.gzip.compressor.v3.Gzip}}
 ` + router},
-	{id: "buffer-filter", from: filterStart, to: `          - name: whole
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer
-              max_request_bytes: 65536
-` + filterStart},
-	{id: "buffer-filter", from: filterStart, to: `          - name: auth
-            typed_config:
-              "@type": type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz
-              grpc_service: {envoy_grpc: {cluster_name: warmpath_xds}}
-              with_request_body: {max_request_bytes: 8192}
-` + filterStart},
+	{id: "buffer-filter", from: filterStart, to: whole + filterStart},
+	{id: "buffer-filter", change: with(strings.Replace(whole, "65536", "8388608", 1), filterStart, on("whole", ofBuffer, "buffer: {max_request_bytes: 1000}"))},
+	{id: "buffer-filter", change: with(switchedOff(whole), filterStart, on("whole", ofAny, "config: {}"))},
+	{id: "buffer-filter", from: filterStart, to: auth + filterStart},
+	{id: "buffer-filter", change: with(strings.Replace(auth, "8192", "8388608", 1), filterStart, on("auth", ofAuth, "check_settings: {with_request_body: {max_request_bytes: 1000}}"))},
 	{id: "fails-closed", from: "failure_mode_allow: true", to: "failure_mode_allow: false"},
 	{id: "fails-closed", from: "              failure_mode_allow: true\n", to: ""},
 	{id: "fails-closed", from: route, to: perRoute("overrides: {failure_mode_allow: false}")},
@@ -117,7 +76,16 @@ var faults = []fault{
 	{id: "no-metadata", from: "untyped: [envoy.lb, warmpath]", to: "untyped: [warmpath]"},
 	{id: "no-metadata", from: route, to: perRoute("overrides: {metadata_options: {receiving_namespaces: {untyped: [warmpath]}}}")},
 	{id: "no-retries", from: "              mutation_rules: {allow_envoy: true} # x-envoy-retry-on and x-envoy-max-retries\n", to: ""},
-	{id: "no-retries", from: "{allow_envoy: true}", to: "{allow_envoy: true, disallow_all: true}"},
+	{id: "no-retries", base: own, from: "{allow_envoy: true}", to: "{allow_envoy: true, disallow_all: true}"},
+	{id: "no-retries", from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_expression: {regex: "x-envoy-.*"}}`},
+	{id: "mutations-fail", from: "{allow_envoy: true}", to: "{disallow_is_error: true}"},
+	{id: "mutations-fail", from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_is_error: true, disallow_expression: {regex: "x-envoy-.*"}}`},
+	{
+		id: "mutations-fail", from: "{allow_envoy: true}", to: `{disallow_is_error: true, disallow_all: true}`,
+		setup: func(s *doctor.Setup) { s.Retries = false },
+	},
+	{id: "steering-refused", base: byHeader, from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_expression: {regex: "x-gateway-.*"}}`},
+	{id: "steering-refused", from: "{allow_envoy: true}", to: `{allow_envoy: true, disallow_expression: {regex: "x-warmpath-.*"}}`},
 	{id: "headers-withheld", from: "failure_mode_allow: true", to: `failure_mode_allow: true
               forward_rules: {allowed_headers: {patterns: [{prefix: "content-"}, {exact: ":path"}]}}`},
 	{id: "served-unseen", from: "response_attributes: [upstream.address, ", to: "response_attributes: ["},
@@ -137,9 +105,14 @@ var faults = []fault{
 	{id: "no-inspection", from: "              - {request_body_mode: NONE, response_header_mode: SEND, response_body_mode: STREAMED, response_trailer_mode: SEND}\n", to: ""},
 
 	{id: "client-steers", base: byHeader, from: "              - {remove: x-gateway-destination-endpoint}\n", to: ""},
+	{id: "client-steers", from: router, to: picked("x-pick") + router},
+	{id: "client-steers", base: own, from: filterStart, to: picked("x-pick") + filterStart},
+	{id: "client-steers", base: own, from: filterStart, to: pickedByBody + filterStart},
+	{id: "client-steers", base: own, change: with(strings.Replace(picked("x-pick"), "envoy.lb", "mine", 1), filterStart, on("pick", "envoy.extensions.filters.http.header_to_metadata.v3.Config", "request_rules: [{cookie: pick, on_header_present: {metadata_namespace: envoy.lb, key: x-gateway-destination-endpoint}}]"))},
 	{id: "client-pool", from: "              - {remove: x-warmpath-pool}\n", to: ""},
 	{id: "client-pool", base: own, from: poolRoute, to: weighted("{cluster_header: x-where, weight: 50}")},
 	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n              - {remove: x-envoy-retry-grpc-on}\n", to: ""},
+	{id: "client-headers", from: "              - {remove: x-envoy-retry-on}\n", to: "              - {remove_on_match: {key_matcher: {exact: X-Envoy-Retry-On}}}\n"},
 	{id: "steering-removed", base: byHeader, from: route, to: route + "                request_headers_to_remove: [X-Gateway-Destination-Endpoint]\n"},
 	{id: "choice-leaks", from: "                request_headers_to_remove: [x-gateway-destination-endpoint]\n", to: ""},
 
@@ -148,31 +121,42 @@ var faults = []fault{
 	{id: "route-timeout", from: poolRoute, to: poolRoute + "                  max_stream_duration: {max_stream_duration: 30s}\n"},
 	{id: "route-timeout", from: "num_retries: 2", to: "num_retries: 2\n                    per_try_timeout: 30s"},
 	{id: "route-timeout", from: "          codec_type: AUTO", to: "          common_http_protocol_options: {max_stream_duration: 120s}\n          codec_type: AUTO"},
-	{
-		id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    typed_extension_protocol_options: {" + httpOptions + ": {\"@type\": type.googleapis.com/" + httpOptions +
-			", common_http_protocol_options: {max_stream_duration: 30s}, explicit_http_config: {http_protocol_options: {}}}}\n",
-	},
-	{id: "route-timeout", base: own, from: "  - name: warmpath_pool\n", to: "  - name: warmpath_pool\n    common_http_protocol_options: {max_stream_duration: 30s}\n"},
+	{id: "route-timeout", base: own, from: poolStart, to: ofPool("common_http_protocol_options: {max_stream_duration: 30s}")},
+	{id: "route-timeout", base: own, from: poolStart, to: ofPool("retry_policy: {per_try_timeout: 30s, " + notSame + "}")},
+	{id: "route-timeout", base: own, from: poolStart, to: poolStart + "    common_http_protocol_options: {max_stream_duration: 30s}\n"},
 	{id: "idle-timeout", from: "          stream_idle_timeout: 3600s\n", to: ""},
 	{id: "idle-timeout", from: poolRoute, to: poolRoute + "                  idle_timeout: 30s\n"},
 	{id: "idle-timeout", base: own, from: "num_retries: 2", to: "num_retries: 2\n                    per_try_idle_timeout: 10s"},
+	{id: "idle-timeout", base: own, from: poolStart, to: ofPool("retry_policy: {per_try_idle_timeout: 30s, " + notSame + "}")},
+	{id: "request-timeout", from: "request_timeout: 300s", to: "request_timeout: 5s"},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: ""},
 	{id: "body-limit", base: own, from: "                request_body_buffer_limit: 4194304\n", to: "                per_request_buffer_limit_bytes: 32768\n"},
 	{id: "body-limit", setup: func(s *doctor.Setup) { s.BodyLimit = 8 << 20 }},
 	{id: "body-limit-unused", setup: func(s *doctor.Setup) { s.Known, s.BodyLimit = true, 1<<20 }},
 	{id: "retry-static", from: poolRoute, to: poolRoute, base: own}, // changed below
-	{id: "retry-duplicates", from: bufferedLine, to: bufferedLine + strings.Replace(bufferedLine, "BUFFERED", "BUFFERED_PARTIAL", 1)},
+	{id: "retry-static", base: own, from: poolStart, to: ofPool("retry_policy: {retry_on: 5xx, " + notSame + "}")},
+	{id: "retry-static", base: byHeader, from: poolStart, to: ofPool("retry_policy: {retry_on: 5xx, " + notSame + "}")},
+	{id: "retry-duplicates", base: own, change: strings.NewReplacer(bufferedLine, bufferedLine+partialLine, poolStart, ofPool("retry_policy: {retry_on: 5xx, "+notSame+"}")).Replace},
+	{id: "retry-duplicates", from: bufferedLine, to: bufferedLine + partialLine},
 	{id: "same-host-retried", base: own, from: previous, to: ""},
-	{id: "no-hash", base: own, from: "                  hash_policy:\n                  - header: {header_name: x-amzn-sagemaker-prefix-aware-id}\n", to: ""},
+	{id: "same-host-retried", base: own, from: poolStart, to: ofPool("retry_policy: {num_retries: 2}")},
+	{
+		id: "same-host-retried", base: own,
+		change: strings.NewReplacer(poolStart, ofPool("retry_policy: {num_retries: 2}"), poolRoute, "                  cluster_header: x-where\n", removed, removed+"              - {remove: x-where}\n").Replace,
+	},
+	{id: "no-hash", base: own, from: hashPolicy, to: ""},
 	{id: "other-tenant-header", base: own, setup: func(s *doctor.Setup) { s.TenantHeader = "x-tenant" }},
+	{id: "other-tenant-header", base: own, from: poolStart, to: ofPool("hash_policy: [{header: {header_name: x-tenant}}]")},
 	{id: "cluster-unknown", base: own, from: poolRoute, to: "                  weighted_clusters: {clusters: [{name: warmpath_pool, weight: 1}, {name: gone, weight: 1}]}\n"},
 	{id: "clusters-validated", from: "            validate_clusters: false\n", to: ""},
 
-	{id: "no-override-host", base: own, from: "load_balancing_policy:\n", to: "#\n", setup: known},
+	{id: "no-override-host", base: own, change: withoutPolicy("STATIC", ""), setup: known},
 	{id: "no-override-host", base: own, from: policies, to: policies + "      - typed_extension_config: {name: first, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.load_balancing_policies.round_robin.v3.RoundRobin}}\n", setup: known},
 	{id: "other-source", base: own, from: "metadata: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}\n            selected", to: "metadata: {key: envoy.other, path: [{key: x-gateway-destination-endpoint}]}\n            selected"},
 	{id: "no-fallback", base: own, from: "fallback_policy:", to: "# fallback_policy:"},
 	{id: "any-address", base: own, from: "    type: STATIC\n", to: "    type: ORIGINAL_DST\n    original_dst_lb_config: {use_http_header: true}\n"},
+	{id: "any-address", base: own, change: withoutPolicy("ORIGINAL_DST", "    original_dst_lb_config: {metadata_key: {key: envoy.lb, path: [{key: x-gateway-destination-endpoint}]}}\n")},
+	{id: "no-override-host", base: own, change: withoutPolicy("ORIGINAL_DST", ""), setup: known},
 	{id: "one-address", base: own, from: "    type: STATIC\n", to: "    type: LOGICAL_DNS\n"},
 	{id: "locality", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {healthy_panic_threshold: {value: 0}, locality_weighted_lb_config: {}}"},
 	{id: "pool-breakers", base: own, from: "{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}", to: "{max_requests: 1024, max_retries: 100000}"},
@@ -180,7 +164,19 @@ var faults = []fault{
 		id: "pool-breakers", base: own, from: poolRoute, to: poolRoute + "                  priority: HIGH\n",
 		setup: func(s *doctor.Setup) { s.Retries = false },
 	},
+	{id: "hedged", base: own, from: poolRoute, to: poolRoute + "                  hedge_policy: {hedge_on_per_try_timeout: true}\n"},
+	{id: "hedged", base: own, from: "            - name: llm\n", to: "            - name: llm\n              hedge_policy: {hedge_on_per_try_timeout: true}\n"},
+	{id: "mirrored", base: own, from: poolRoute, to: poolRoute + "                  request_mirror_policies: [{cluster: warmpath_ext_proc}, {cluster: warmpath_pool}]\n"},
+	{id: "mirrored", base: own, from: poolStart, to: ofPool("request_mirror_policies: [{cluster: warmpath_pool}]")},
+	{id: "mirrored", base: own, from: "          route_config:\n", to: "          route_config:\n            request_mirror_policies: [{cluster: warmpath_pool}]\n"},
 	{id: "retry-breaker", base: own, from: ", max_retries: 100000}", to: "}"},
+	{id: "pool-breakers", base: own, from: ", max_retries: 100000}\n", to: ", max_retries: 100000}\n      per_host_thresholds: [{max_connections: 10}]\n"},
+	{id: "locality", base: own, from: poolStart, to: poolStart + "    lb_subset_config: {fallback_policy: ANY_ENDPOINT, subset_selectors: [{keys: [a]}]}\n"},
+	{
+		id: "no-override-host", base: own, setup: known, from: poolStart,
+		to: poolStart + `    cluster_type: {name: envoy.clusters.aggregate, typed_config: {"@type": type.googleapis.com/envoy.extensions.clusters.aggregate.v3.ClusterConfig, clusters: [parts]}}` +
+			"\n    lb_policy: CLUSTER_PROVIDED\n    connect_timeout: 1s\n  - name: parts\n",
+	},
 	{id: "pool-panic", base: own, from: "common_lb_config: {healthy_panic_threshold: {value: 0}}", to: "common_lb_config: {}"},
 	{id: "removed-stays", base: own, from: "    type: STATIC\n", to: "    type: STRICT_DNS\n    health_checks: [{timeout: 1s, interval: 1s, unhealthy_threshold: 1, healthy_threshold: 1, http_health_check: {path: /health}}]\n"},
 	{id: "closing-engine", base: own, setup: func(s *doctor.Setup) { s.ClosingEngine = true }},
@@ -196,6 +192,8 @@ var faults = []fault{
 	{id: "ext-proc-http1", base: own, from: keepalive, to: "http_protocol_options: {}"},
 	{id: "ext-proc-breakers", base: own, from: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000}]", to: "thresholds: []"},
 	{id: "ext-proc-health", from: "grpc_health_check: {}", to: "tcp_health_check: {}"},
+	{id: "ext-proc-health", from: "unhealthy_threshold: 1", to: "unhealthy_threshold: 20"},
+	{id: "ext-proc-service", from: "grpc_health_check: {}", to: "grpc_health_check: {service_name: warmpath}"},
 	{id: "ext-proc-panic", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{update_merge_window: 0s}"},
 	{id: "merge-window", from: "{healthy_panic_threshold: {value: 0}, update_merge_window: 0s}", to: "{healthy_panic_threshold: {value: 0}}"},
 
@@ -208,6 +206,9 @@ var faults = []fault{
 	{id: "tls-differs", base: envoy.Options{TLS: tls, Secured: []string{envoy.ExtProcCluster}}, setup: known},
 	{id: "xds-off", setup: func(s *doctor.Setup) { s.Known, s.ControlPlane = true, false }},
 	{id: "pool-not-sent", setup: func(s *doctor.Setup) { s.Known, s.Pools = true, []string{"foo"} }},
+
+	{id: "ext-proc-ends", base: own, from: keepalive, to: keepalive + "\n        common_http_protocol_options: {max_stream_duration: 30s}"},
+
 	{id: "xds-unknown", from: "        cluster_name: warmpath_xds\n        #", to: "        cluster_name: warmpath_control\n        #"},
 	{id: "xds-not-delta", from: "api_type: DELTA_GRPC", to: "api_type: GRPC"},
 	{id: "xds-http1", from: "name: warmpath_xds\n    type: STRICT_DNS\n", to: "name: warmpath_xds\n    type: STRICT_DNS\n    # no HTTP/2\n"}, // changed below
@@ -233,9 +234,15 @@ func (f fault) config(t *testing.T) []byte {
 		}
 		text = strings.ReplaceAll(text, f.from, f.to)
 	}
+	if f.change != nil {
+		text = f.change(text)
+	}
 	cluster := strings.Index(text, "  - name: warmpath_xds\n")
 	switch f.id {
 	case "retry-static", "retry-duplicates":
+		if strings.Contains(text, "retry_on: 5xx") {
+			break
+		}
 		text = strings.Replace(text, "num_retries: 2", "num_retries: 2\n                    retry_on: connect-failure", 1)
 	case "xds-http1":
 		text = text[:cluster] + strings.Replace(text[cluster:], keepalive, "http_protocol_options: {}", 1)
@@ -245,16 +252,6 @@ func (f fault) config(t *testing.T) []byte {
 		before, after, _ := strings.Cut(text, "# fallback_policy:")
 		_, rest, _ := strings.Cut(after, "hash_balance_factor: 125}\n")
 		text = before + "\n" + rest
-	case "no-override-host":
-		if f.from == policies {
-			break
-		}
-		before, after, _ := strings.Cut(text, "    #\n")
-		_, rest, ok := strings.Cut(after, "hash_balance_factor: 125}\n")
-		if !ok {
-			t.Fatal("the policy of the pool has another form")
-		}
-		text = before + "    lb_policy: ROUND_ROBIN\n" + rest
 	}
 	return []byte(text)
 }

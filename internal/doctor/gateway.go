@@ -14,6 +14,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	overridev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
+	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 )
@@ -55,10 +56,13 @@ type gateway struct {
 	clusters  []*cluster
 	named     map[string]*cluster // the first of a name
 	// toPools are the routes to pools, whether warmpath's filter is on there or not;
-	// steered are those of them on which it is; pools are the clusters of model servers
-	// that are in the configuration. Each is found once, after everything is read.
-	toPools, steered func() []*route
-	pools            func() []*cluster
+	// steered are those of them on which it is; judged are those by which filters are
+	// judged; pools are the clusters of model servers that are in the configuration;
+	// retries are the retry policies of routes to pools. Each is found once, after
+	// everything is read.
+	toPools, steered, judged func() []*route
+	pools                    func() []*cluster
+	retries                  func() []*retrying
 	// delivered are route configurations that came over RDS, by name.
 	delivered map[string]delivered
 	// extensions are configurations of filters that came over ECDS, by name.
@@ -86,6 +90,9 @@ type cluster struct {
 	// policy is override_host, nil without one.
 	policy   *overridev3.OverrideHost
 	policyAt path
+	// options are its HttpProtocolOptions, nil without any.
+	options   *upstreamv3.HttpProtocolOptions
+	optionsAt path
 	// dynamic: it came over CDS.
 	dynamic bool
 }
@@ -94,6 +101,9 @@ func (g *gateway) cluster(name string) *cluster { return g.named[name] }
 
 func (g *gateway) addCluster(c *cluster) {
 	c.policy, c.policyAt = c.readOverrideHost()
+	const options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+	c.options, _ = message(c.GetTypedExtensionProtocolOptions()[options]).(*upstreamv3.HttpProtocolOptions)
+	c.optionsAt = c.at.with("typed_extension_protocol_options", options)
 	g.clusters = append(g.clusters, c)
 	if g.named[c.GetName()] == nil {
 		g.named[c.GetName()] = c

@@ -7,6 +7,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matchingv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/matching/v3"
+	compositev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/composite/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	earlyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/http/early_header_mutation/header_mutation/v3"
 	"google.golang.org/protobuf/proto"
@@ -33,9 +34,13 @@ type httpFilter struct {
 	name, kind string // kind: the last part of its type
 	at         path
 	disabled   bool
-	unseen     bool          // its configuration comes from elsewhere
 	message    proto.Message // nil if the type is not known here
 	configAt   path          // of the message
+	// unseen says why what it does is not known, "" if it is, and unseenAt where.
+	unseen   string
+	unseenAt path
+	// matchedAt is where a matcher says whether it runs, nil without one.
+	matchedAt path
 }
 
 func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener, at path) *manager {
@@ -48,7 +53,11 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 			g.discover(&filter)
 		}
 		if matched, ok := filter.message.(*matchingv3.ExtensionWithMatcher); ok {
-			_, filter.message, filter.configAt = typed(matched.GetExtensionConfig().GetTypedConfig(), filter.configAt.with("extension_config", "typed_config"))
+			filter.matchedAt = filter.configAt
+			filter.kind, filter.message, filter.configAt = typed(matched.GetExtensionConfig().GetTypedConfig(), filter.configAt.with("extension_config", "typed_config"))
+		}
+		if _, ok := filter.message.(*compositev3.Composite); ok {
+			filter.unseen, filter.unseenAt = "runs others", filter.configAt
 		}
 		m.filters = append(m.filters, filter)
 	}
@@ -72,7 +81,9 @@ func (g *gateway) manager(h *hcmv3.HttpConnectionManager, l *listenerv3.Listener
 // discover takes the configuration of a filter that came over ECDS, where it is known.
 func (g *gateway) discover(f *httpFilter) {
 	there, ok := g.extensions[f.name]
-	if f.unseen = !ok; ok {
+	if !ok {
+		f.unseen, f.unseenAt = "comes over ECDS", f.at.with("config_discovery")
+	} else {
 		f.kind, f.message, f.configAt = typed(there.config, there.at)
 	}
 }
@@ -90,11 +101,9 @@ func (m *manager) keptEarly(headers ...string) (kept []string) {
 			if remove, ok := change.GetAction().(*mutationv3.HeaderMutation_Remove); ok {
 				removed[strings.ToLower(remove.Remove)] = true
 			}
-			if pattern := change.GetRemoveOnMatch().GetKeyMatcher().GetPrefix(); pattern != "" {
-				for _, h := range headers {
-					if strings.HasPrefix(h, strings.ToLower(pattern)) {
-						removed[h] = true
-					}
+			for _, h := range headers {
+				if takes(change.GetRemoveOnMatch().GetKeyMatcher(), h) {
+					removed[h] = true
 				}
 			}
 		}

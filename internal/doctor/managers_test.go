@@ -129,6 +129,36 @@ func TestTypedStruct(t *testing.T) {
 	}
 }
 
+// matched begins a filter that a matcher may skip.
+const matched = `              "@type": type.googleapis.com/envoy.extensions.common.matching.v3.ExtensionWithMatcher
+              xds_matcher: {matcher_list: {matchers: [{predicate: {single_predicate: {input: {name: h, typed_config: {"@type": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput, header_name: x-skip}}, value_match: {exact: "1"}}}, on_match: {action: {name: skip, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.common.matcher.action.v3.SkipFilter}}}}]}}
+              extension_config:
+                name: inner
+`
+
+// A filter of warmpath's that a matcher may skip is looked at, and that it may be is told.
+func TestMatchedFilter(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(shipped), filterStart+"            typed_config:\n")
+	filter, after, found := strings.Cut(rest, router)
+	if !found {
+		t.Fatal("the file has another form")
+	}
+	for allow, want := range map[string][]string{"true": {"not-seen"}, "false": {"not-seen", "fails-closed"}} {
+		inner := "                typed_config:\n    " + strings.ReplaceAll(strings.ReplaceAll(filter, "\n", "\n    "), "failure_mode_allow: true", "failure_mode_allow: "+allow)
+		var ids []string
+		for _, f := range examine(t, "envoy.yaml", []byte(before+filterStart+"            typed_config:\n"+matched+strings.TrimRight(inner, " ")+router+after), setup()) {
+			ids = append(ids, f.ID)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("failure_mode_allow: %s: found %q, want %q", allow, ids, want)
+		}
+	}
+}
+
 // What is not in the configuration is told of, and not taken for absent.
 func TestNotSeen(t *testing.T) {
 	shipped, err := envoy.Render(own)
@@ -151,6 +181,21 @@ func TestNotSeen(t *testing.T) {
 		},
 		{"ECDS", filterStart, router, filterStart + "            config_discovery: {config_source: " + source + ", type_urls: [type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor]}\n", "listeners[0]." + from + "http_filters[0].config_discovery"},
 		{"LDS", "static_resources:\n", "  clusters:\n", "dynamic_resources: {lds_config: " + source + "}\nstatic_resources:\n", "dynamic_resources.lds_config"},
+		{"VHDS", routes, "            name: llm\n", routes + "            vhds: {config_source: " + source + "}\n", "listeners[0]." + from + "route_config.vhds"},
+		{
+			"a plugin", poolRoute, "                  timeout: 0s",
+			"                  inline_cluster_specifier_plugin: {extension: {name: lua, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig}}}\n",
+			"listeners[0]." + from + "route_config.virtual_hosts[0].routes[0].route.inline_cluster_specifier_plugin",
+		},
+		{
+			"a plugin beside", "              routes:\n", route,
+			"              routes:\n              - {match: {path: /a}, route: {inline_cluster_specifier_plugin: {extension: {name: lua, typed_config: {\"@type\": type.googleapis.com/envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig}}}}}\n",
+			"listeners[0]." + from + "route_config.virtual_hosts[0].routes[0].route.inline_cluster_specifier_plugin",
+		},
+		{
+			"a composite", filterStart, router, filterStart + "            typed_config:\n" + matched + "                typed_config: {\"@type\": type.googleapis.com/envoy.extensions.filters.http.composite.v3.Composite}\n",
+			"listeners[0]." + from + "http_filters[0].typed_config.extension_config.typed_config",
+		},
 		{
 			"a matcher", "              routes:\n", "          http_filters:", "              matcher: {matcher_tree: {input: {name: path, typed_config: {\"@type\": type.googleapis.com/envoy.type.matcher.v3.HttpRequestHeaderMatchInput, header_name: \":path\"}}, prefix_match_map: {map: {}}}}\n",
 			"listeners[0]." + from + "route_config.virtual_hosts[0].matcher",

@@ -13,10 +13,12 @@ type mode struct {
 	p  *processor
 }
 
-// mode is the route's.
-func (r *route) mode() mode {
-	p := r.m.processor
-	for _, l := range r.own {
+// mode is that of warmpath's filter on the route.
+func (r *route) mode() mode { return modeOf(r.m.processor, r.own) }
+
+// modeOf is that of an ext_proc filter.
+func modeOf(p *processor, own []override) mode {
+	for _, l := range own {
 		if m := l.GetProcessingMode(); m != nil {
 			return mode{m, l.at.with("processing_mode"), p}
 		}
@@ -30,25 +32,14 @@ func (m mode) silent() bool {
 	return m.GetRequestHeaderMode() == skip && m.GetResponseHeaderMode() == skip && m.GetRequestBodyMode() == none && m.GetResponseBodyMode() == none
 }
 
-// modes are those of all steered routes, each once; of a filter without known routes its
-// own.
+// modes are those of all judged routes, each once.
 func (g *gateway) modes() (modes []mode) {
-	there, known := make(map[string]bool), make(map[*manager]bool)
-	add := func(m mode) {
+	there := make(map[string]bool)
+	for _, r := range g.asked() {
+		m := r.mode()
 		if at := m.at.String(); !there[at] {
 			there[at] = true
 			modes = append(modes, m)
-		}
-	}
-	for _, r := range g.steered() {
-		if r.m.processor != nil {
-			known[r.m] = true
-			add(r.mode())
-		}
-	}
-	for _, m := range g.processors() {
-		if !known[m] {
-			add(mode{m.processor.GetProcessingMode(), m.processor.configAt.with("processing_mode"), m.processor})
 		}
 	}
 	return modes

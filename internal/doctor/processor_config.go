@@ -8,7 +8,7 @@ import (
 // that stands.
 type processorConfig struct {
 	p            *processor
-	r            *route // nil for the filter's own
+	r            *route
 	service      *corev3.GrpcService
 	serviceAt    path
 	namespaces   []string // that warmpath may write to
@@ -28,13 +28,19 @@ func (p *processor) config() processorConfig {
 	}
 }
 
-// processorConfig merges the filter's own with what the levels have, as Envoy does: field
-// by field, and the nearest wins.
+// processorConfig is that of warmpath's filter on the route.
 func (r *route) processorConfig() processorConfig {
-	c := r.m.processor.config()
+	c := r.m.processor.configWith(r.own)
 	c.r = r
-	for i := len(r.own) - 1; i >= 0; i-- {
-		l := r.own[i]
+	return c
+}
+
+// configWith merges the filter's own with what the levels have, as Envoy does: field by
+// field, and the nearest wins.
+func (p *processor) configWith(own []override) processorConfig {
+	c := p.config()
+	for i := len(own) - 1; i >= 0; i-- {
+		l := own[i]
 		if s := l.GetGrpcService(); s != nil {
 			c.service, c.serviceAt = s, l.at.with("grpc_service")
 		}
@@ -48,20 +54,11 @@ func (r *route) processorConfig() processorConfig {
 	return c
 }
 
-// processorConfigs are those of all steered routes; of a filter without known ones its
-// own. What is reported of several at one place is shown once.
+// processorConfigs are those of all judged routes. What is reported of several at one
+// place is shown once.
 func (g *gateway) processorConfigs() (configs []processorConfig) {
-	known := make(map[*manager]bool)
-	for _, r := range g.steered() {
-		if r.m.processor != nil {
-			known[r.m] = true
-			configs = append(configs, r.processorConfig())
-		}
-	}
-	for _, m := range g.processors() {
-		if !known[m] {
-			configs = append(configs, m.processor.config())
-		}
+	for _, r := range g.asked() {
+		configs = append(configs, r.processorConfig())
 	}
 	return configs
 }

@@ -1,11 +1,6 @@
 package doctor
 
-import (
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
-)
+import routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 // route is a route to a cluster, or the part of one that goes to a weighted cluster which
 // has settings of its own.
@@ -26,15 +21,8 @@ type route struct {
 	// off: warmpath's filter is disabled, and offAt is where.
 	off   bool
 	offAt path
-	// own are the settings that the levels have for warmpath's filter, the nearest first.
-	own []level
-}
-
-// level is what a weighted cluster, route, virtual host or route configuration has of its
-// own for warmpath's filter.
-type level struct {
-	*extprocv3.ExtProcOverrides
-	at path
+	// own is what the levels have for warmpath's filter, the nearest first.
+	own []override
 }
 
 // routesOf are the route, and its parts that go to weighted clusters with settings of
@@ -72,52 +60,11 @@ func (m *manager) routesOf(r *routev3.Route, at path, host *routev3.VirtualHost,
 	return routes
 }
 
-// settle finds what the route has of its own for warmpath's filter. Whether it is on the
-// nearest level says; other settings are those of the nearest that has them.
+// settle finds what the route has of its own for warmpath's filter.
 func (r *route) settle() {
-	decided := false
-	name := r.m.processor.name
-	for _, l := range []struct {
-		at  path
-		any *anypb.Any
-	}{
-		{r.weightedAt, r.weighted.GetTypedPerFilterConfig()[name]},
-		{r.at, r.GetTypedPerFilterConfig()[name]},
-		{r.hostAt, r.host.GetTypedPerFilterConfig()[name]},
-		{r.m.routeConfigAt, r.m.routeConfig.GetTypedPerFilterConfig()[name]},
-	} {
-		off, own, known := perRoute(message(l.any), l.at.with("typed_per_filter_config", name))
-		if !known {
-			continue
-		}
-		if off && !decided {
-			r.off, r.offAt = true, own.at
-		}
-		if decided = true; off {
-			break // what is further away is not looked at
-		}
-		r.own = append(r.own, own)
-	}
-	switch mode := r.mode(); {
-	case r.m.processor.disabled && !decided:
-		r.off, r.offAt = true, r.m.processor.at.with("disabled")
-	case !r.off && mode.silent():
+	set := r.setting(r.m.processor.httpFilter)
+	r.off, r.offAt, r.own = set.off, set.offAt, overrides(set)
+	if mode := r.mode(); !r.off && mode.silent() {
 		r.off, r.offAt = true, mode.at
 	}
-}
-
-// perRoute reads the settings of a level; not known if there are none that say anything.
-// Where the filter is off, their place is what says so.
-func perRoute(m proto.Message, at path) (off bool, own level, known bool) {
-	if wrapped, ok := m.(*routev3.FilterConfig); ok {
-		if wrapped.GetDisabled() {
-			return true, level{at: at.with("disabled")}, true
-		}
-		m, at = message(wrapped.GetConfig()), at.with("config")
-	}
-	settings, ok := m.(*extprocv3.ExtProcPerRoute)
-	if ok && settings.GetDisabled() {
-		return true, level{at: at.with("disabled")}, true
-	}
-	return false, level{settings.GetOverrides(), at.with("overrides")}, ok
 }

@@ -10,9 +10,9 @@ func clientRules() []Rule {
 	const source = "SECURITY.md, What a client could try"
 	return []Rule{
 		{
-			ID: "client-steers", Severity: Error, What: "the cluster reads the choice from a header, and a client's own copy is not removed",
+			ID: "client-steers", Severity: Error, What: "the cluster reads the choice from a header, and a client's own copy is not removed; or a filter writes a client's words to where the choice is read",
 			Why: "a client chooses its server whenever warmpath is silent or away", Source: "RATIONALE.md, Why is the choice sent as metadata, and not as a header that Envoy reads?",
-			Fix: "read it from metadata, or remove the header in early_header_mutation_extensions", check: clientSteers,
+			Fix: "read it from metadata, or remove the header in early_header_mutation_extensions; have header_to_metadata and json_to_metadata write elsewhere than x-gateway-destination-endpoint of envoy.lb", check: clientSteers,
 		},
 		{
 			ID: "client-pool", Severity: Error, What: "a route takes its cluster from a header, and a client's own copy is not removed",
@@ -45,6 +45,9 @@ var clientsOwn = [...]string{
 }
 
 func clientSteers(g *gateway, report report) {
+	if g.byMetadata() {
+		metadataSteers(g, report)
+	}
 	if !slices.ContainsFunc(g.pools(), (*cluster).byHeader) {
 		return
 	}

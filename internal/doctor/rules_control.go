@@ -124,9 +124,8 @@ func xdsKeepalive(g *gateway, report report) {
 		if c == nil || !c.http2() {
 			continue
 		}
-		options, at := c.httpOptions()
-		if options.GetExplicitHttpConfig().GetHttp2ProtocolOptions().GetConnectionKeepalive() == nil {
-			report(at.with("explicit_http_config", "http2_protocol_options"), "the cluster %s", quoted(name))
+		if c.options.GetExplicitHttpConfig().GetHttp2ProtocolOptions().GetConnectionKeepalive() == nil {
+			report(c.optionsAt.with("explicit_http_config", "http2_protocol_options"), "the cluster %s", quoted(name))
 		}
 	}
 }

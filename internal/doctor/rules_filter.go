@@ -1,13 +1,8 @@
 package doctor
 
 import (
-	"math"
 	"slices"
 	"strings"
-
-	bufferv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/buffer/v3"
-	authzv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_authz/v3"
-	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 )
 
 // filterRules are about warmpath's filter and its place in the chain.
@@ -42,6 +37,11 @@ func filterRules() []Rule {
 			ID: "filter-name", Severity: Warning, What: "the filter has the usual name envoy.filters.http.ext_proc",
 			Why:    "it collides with the filter that Istio adds for an InferencePool: warmpath is then asked twice a request, or not at all",
 			Source: "RATIONALE.md, Why the filter's name `warmpath.ext_proc`?", Fix: "name it warmpath.ext_proc, here and in every typed_per_filter_config", check: filterName,
+		},
+		{
+			ID: "asked-twice", Severity: Error, What: "a second filter asks warmpath, or may choose endpoints",
+			Why: "two decisions are made and counted for one request, and the last one written holds", Source: "DOCTOR.md, What was measured",
+			Fix: "keep one of them, or take envoy.lb out of the receiving_namespaces of the one that is not warmpath's", check: askedTwice,
 		},
 		{
 			ID: "processor-before", Severity: Error, What: "another ext_proc filter, through which bodies pass, stands before warmpath's",
@@ -114,7 +114,7 @@ func filterElsewhere(g *gateway, report report) {
 	}
 	for _, m := range g.processors() {
 		for _, r := range m.routes {
-			if !r.off && !toPools[r] {
+			if _, unseen := r.plugin(); !r.off && !toPools[r] && !unseen {
 				report(r.at, "%s is on for %s", m.processor.name, r.label())
 			}
 		}
@@ -124,6 +124,9 @@ func filterElsewhere(g *gateway, report report) {
 func (r *route) label() string {
 	if r.GetName() != "" {
 		return "the route " + quoted(r.GetName())
+	}
+	if _, ok := r.plugin(); ok {
+		return "the route that asks a plugin"
 	}
 	to := r.byHeader
 	if len(r.clusters) > 0 {
@@ -140,58 +143,55 @@ func filterName(g *gateway, report report) {
 	}
 }
 
-// through tells whether bodies of requests pass through an ext_proc filter.
-func through(f httpFilter) bool {
-	p, ok := f.message.(*extprocv3.ExternalProcessor)
-	return ok && p.GetProcessingMode().GetRequestBodyMode() != extprocv3.ProcessingMode_NONE
+func askedTwice(g *gateway, report report) {
+	own := make(map[string]bool) // clusters in which warmpath is asked
+	for _, c := range g.processorConfigs() {
+		own[c.cluster()] = c.cluster() != ""
+	}
+	g.eachForeign(func(r *route, p *processor) {
+		set := r.setting(p.httpFilter)
+		if set.off || modeOf(p, overrides(set)).silent() {
+			return
+		}
+		switch c := p.configWith(overrides(set)); {
+		case own[c.cluster()] || g.reachesWarmpath(g.cluster(c.cluster())):
+			report(p.at, "%s asks warmpath too, beside %s", quoted(p.name), quoted(r.m.processor.name))
+		case slices.Contains(c.namespaces, namespace):
+			report(p.at, "%s may write %s too, beside %s", quoted(p.name), namespace, quoted(r.m.processor.name))
+		}
+	})
 }
 
 func processorBefore(g *gateway, report report) {
-	for _, m := range g.processors() {
-		for _, f := range m.filters[:m.processor.index] {
-			if through(f) {
-				report(f.at, "%s stands before %s", f.name, m.processor.name)
-			}
+	g.eachForeign(func(r *route, p *processor) {
+		if at, passes := r.through(p); passes && p.index < r.m.processor.index {
+			report(at, "%s stands before %s", p.name, r.m.processor.name)
 		}
-	}
+	})
 }
 
 func processorAfter(g *gateway, report report) {
-	if !g.setup.Retries {
-		return
-	}
-	for _, m := range g.processors() {
-		for _, f := range m.filters[m.processor.index+1:] {
-			if through(f) {
-				report(f.at, "%s stands behind %s", f.name, m.processor.name)
-			}
+	g.eachForeign(func(r *route, p *processor) {
+		if at, passes := r.through(p); g.setup.Retries && passes && p.index > r.m.processor.index {
+			report(at, "%s stands behind %s", p.name, r.m.processor.name)
 		}
-	}
+	})
 }
 
 func compressorAfter(g *gateway, report report) {
-	for _, m := range g.processors() {
-		for _, f := range m.filters[m.processor.index+1:] {
-			if g.setup.Inspection && strings.HasSuffix(f.kind, ".Compressor") {
-				report(f.at, "%s stands behind %s", f.name, m.processor.name)
+	for _, r := range g.asked() {
+		for _, f := range r.m.filters[r.m.processor.index+1:] {
+			if g.setup.Inspection && strings.HasSuffix(f.kind, ".Compressor") && !r.setting(f).off {
+				report(f.at, "%s stands behind %s", f.name, r.m.processor.name)
 			}
 		}
 	}
 }
 
 func bufferFilter(g *gateway, report report) {
-	for _, m := range g.looked() {
-		for _, f := range m.filters {
-			least, at := uint32(math.MaxUint32), f.configAt
-			switch b := f.message.(type) {
-			case *bufferv3.Buffer:
-				least = b.GetMaxRequestBytes().GetValue()
-			case *authzv3.ExtAuthz:
-				if with := b.GetWithRequestBody(); with != nil && !with.GetAllowPartialMessage() {
-					least, at = with.GetMaxRequestBytes(), at.with("with_request_body")
-				}
-			}
-			if int64(least) < g.setup.BodyLimit {
+	for _, r := range g.judged() {
+		for _, f := range r.m.filters {
+			if least, at := r.buffered(f); least < uint64(g.setup.BodyLimit) {
 				report(at.with("max_request_bytes"), "max_request_bytes of %s is %d, limits.requestBodyBytes %d", f.name, least, g.setup.BodyLimit)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	upstreamv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
@@ -28,8 +27,8 @@ func poolRules() []Rule {
 			Why: "Envoy refuses the cluster", Source: measured, Fix: "a fallback_policy, such as ring_hash with hash_balance_factor: 125", check: noFallback,
 		},
 		{
-			ID: "any-address", Severity: Error, What: "an ORIGINAL_DST cluster that takes its address from a header",
-			Why: "whoever can send the header reaches any address, and there is no second one", Source: "CASES.md, Choice and load",
+			ID: "any-address", Severity: Error, What: "an ORIGINAL_DST cluster that takes its address from a header or from metadata",
+			Why: "whoever can send the header reaches any address; and a choice is a list of up to three, which is no address: 503", Source: "CASES.md, Choice and load",
 			Fix: "an EDS, STATIC or STRICT_DNS cluster with override_host", check: anyAddress,
 		},
 		{
@@ -38,13 +37,14 @@ func poolRules() []Rule {
 			Fix: "STRICT_DNS, STATIC, or warmpath's own cluster over CDS", check: oneAddress,
 		},
 		{
-			ID: "locality", Severity: Error, What: "common_lb_config balances by locality beside a load_balancing_policy",
-			Why: "Envoy refuses the cluster and keeps the old one: cannot be combined with partial fields", Source: measured,
+			ID: "locality", Severity: Error, What: "common_lb_config balances by locality, or lb_subset_config by subsets, beside a load_balancing_policy",
+			Why: "Envoy refuses the cluster and keeps the old one: cannot be combined with partial fields, or with lb_subset_config", Source: measured,
 			Fix: "take it out; in Istio localityLbSetting: {enabled: false}. warmpath prefers its zone (`zone`)", check: locality,
 		},
 		{
 			ID: "pool-breakers", Severity: Warning, What: "circuit breakers of the model servers at 1,024 or less",
-			Why: "the request above it gets 503", Source: breakers, Fix: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}]", check: poolBreakers,
+			Why: "the request above it gets 503, or waits in Envoy where per_host_thresholds limit connections", Source: breakers,
+			Fix: "thresholds: [{max_requests: 100000, max_connections: 100000, max_pending_requests: 100000, max_retries: 100000}], the same with priority: HIGH for routes of that, and no per_host_thresholds", check: poolBreakers,
 		},
 		{
 			ID: "retry-breaker", Severity: Warning, What: "max_retries of the circuit breakers is small",
@@ -86,12 +86,16 @@ func poolRules() []Rule {
 
 func noOverrideHost(g *gateway, report report) {
 	for _, c := range g.pools() {
-		if policy, _ := c.overrideHost(); policy == nil && c.GetType() != clusterv3.Cluster_ORIGINAL_DST {
-			at := c.at.with("load_balancing_policy")
-			if c.GetLoadBalancingPolicy() == nil {
+		policy, _ := c.overrideHost()
+		if _, told := c.addressTold(); policy == nil && !told {
+			at, kind := c.at.with("load_balancing_policy"), ""
+			switch {
+			case c.GetClusterType() != nil:
+				at, kind = c.at.with("cluster_type"), ", which is of the type "+quoted(c.GetClusterType().GetName())+","
+			case c.GetLoadBalancingPolicy() == nil:
 				at = c.at.with("lb_policy")
 			}
-			report(at, "the cluster %s has no override_host", quoted(c.GetName()))
+			report(at, "the cluster %s%s has no override_host", quoted(c.GetName()), kind)
 		}
 	}
 }
@@ -124,10 +128,20 @@ func noFallback(g *gateway, report report) {
 	}
 }
 
+// addressTold tells whether an ORIGINAL_DST cluster takes its address from what a request
+// has, and where that is said.
+func (c *cluster) addressTold() (path, bool) {
+	config, at := c.GetOriginalDstLbConfig(), c.at.with("original_dst_lb_config")
+	if config.GetUseHttpHeader() {
+		return at.with("use_http_header"), true
+	}
+	return at.with("metadata_key"), config.GetMetadataKey() != nil
+}
+
 func anyAddress(g *gateway, report report) {
 	for _, c := range g.pools() {
-		if c.GetOriginalDstLbConfig().GetUseHttpHeader() {
-			report(c.at.with("original_dst_lb_config", "use_http_header"), "the cluster %s", quoted(c.GetName()))
+		if at, told := c.addressTold(); told {
+			report(at, "the cluster %s", quoted(c.GetName()))
 		}
 	}
 }
@@ -149,8 +163,15 @@ func locality(g *gateway, report report) {
 			report(at.with("locality_weighted_lb_config"), "locality_weighted_lb_config")
 		case c.GetCommonLbConfig().GetZoneAwareLbConfig() != nil:
 			report(at.with("zone_aware_lb_config"), "zone_aware_lb_config")
+		case c.GetLbSubsetConfig() != nil:
+			report(c.at.with("lb_subset_config"), "lb_subset_config")
 		}
 	}
+}
+
+// aggregate tells whether the cluster only hands requests on to others, whose limits hold.
+func (c *cluster) aggregate() bool {
+	return strings.HasSuffix(c.GetClusterType().GetTypedConfig().GetTypeUrl(), ".clusters.aggregate.v3.ClusterConfig")
 }
 
 // panics tells whether the cluster's choice may fall on unhealthy hosts.
@@ -161,7 +182,7 @@ func (c *cluster) panics() bool {
 
 func poolPanic(g *gateway, report report) {
 	for _, c := range g.pools() {
-		if c.panics() {
+		if c.panics() && !c.aggregate() {
 			report(c.at.with("common_lb_config", "healthy_panic_threshold"), "of the cluster %s", quoted(c.GetName()))
 		}
 	}
@@ -175,21 +196,13 @@ func removedStays(g *gateway, report report) {
 	}
 }
 
-// httpOptions are the cluster's HttpProtocolOptions, nil without any.
-func (c *cluster) httpOptions() (*upstreamv3.HttpProtocolOptions, path) {
-	const name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
-	options, _ := message(c.GetTypedExtensionProtocolOptions()[name]).(*upstreamv3.HttpProtocolOptions)
-	return options, c.at.with("typed_extension_protocol_options", name)
-}
-
 // maxStreamDuration is after what time the cluster ends a stream, nil for never.
 func (c *cluster) maxStreamDuration() (*durationpb.Duration, path) {
 	//lint:ignore SA1019 older configurations have it
 	if t := c.GetCommonHttpProtocolOptions().GetMaxStreamDuration(); t != nil {
 		return t, c.at.with("common_http_protocol_options", "max_stream_duration")
 	}
-	options, at := c.httpOptions()
-	return options.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), at.with("common_http_protocol_options", "max_stream_duration")
+	return c.options.GetCommonHttpProtocolOptions().GetMaxStreamDuration(), c.optionsAt.with("common_http_protocol_options", "max_stream_duration")
 }
 
 func closingEngine(g *gateway, report report) {
@@ -197,11 +210,10 @@ func closingEngine(g *gateway, report report) {
 		return
 	}
 	for _, c := range g.pools() {
-		options, at := c.httpOptions()
-		n := options.GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection().GetValue()
+		n := c.options.GetCommonHttpProtocolOptions().GetMaxRequestsPerConnection().GetValue()
 		//lint:ignore SA1019 older configurations have it
 		if n != 1 && c.GetMaxRequestsPerConnection().GetValue() != 1 {
-			report(at.with("common_http_protocol_options", "max_requests_per_connection"), "the cluster %s", quoted(c.GetName()))
+			report(c.optionsAt.with("common_http_protocol_options", "max_requests_per_connection"), "the cluster %s", quoted(c.GetName()))
 		}
 	}
 }

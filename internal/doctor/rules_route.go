@@ -3,9 +3,9 @@ package doctor
 import (
 	"slices"
 	"strings"
+	"time"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-	extprocv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ext_proc/v3"
 )
 
 // routeRules are about the routes to model servers.
@@ -20,7 +20,12 @@ func routeRules() []Rule {
 		{
 			ID: "idle-timeout", Severity: Warning, What: "a silent stream is ended after less than 10 minutes",
 			Why: "a long prompt may wait in an engine's queue for minutes before its first byte; Envoy's default is 5 minutes", Source: "DOCTOR.md, What was measured",
-			Fix: "stream_idle_timeout: 3600s, and no per_try_idle_timeout", check: idleTimeout,
+			Fix: "stream_idle_timeout: 3600s, no idle_timeout on the route and no per_try_idle_timeout", check: idleTimeout,
+		},
+		{
+			ID: "request-timeout", Severity: Warning, What: "request_timeout of less than a minute",
+			Why: "an upload that takes longer gets 408: 4 MiB take 34 s at a megabit a second", Source: "CONFIG.md, limits",
+			Fix: "request_timeout: 300s", check: requestTimeout,
 		},
 		{
 			ID: "body-limit", Severity: Error, What: "Envoy keeps less of a body than limits.requestBodyBytes",
@@ -33,19 +38,19 @@ func routeRules() []Rule {
 			Fix: "make the two equal", check: bodyLimitUnused,
 		},
 		{
-			ID: "retry-duplicates", Severity: Error, What: "a retry_on of the route's own, with a body mode in which parts of a body pass before its end",
+			ID: "retry-duplicates", Severity: Error, What: "a retry_on of the route's or the cluster's own, with a body mode in which parts of a body pass before its end",
 			Why:    "when warmpath dies in mid-upload Envoy sends parts of the body twice, surplus bytes that a client can choose: request smuggling",
 			Source: static, Fix: "take retry_on out: warmpath switches retries on per request. In Istio: retries: {attempts: 0} in the VirtualService", check: retryDuplicates,
 		},
 		{
-			ID: "retry-static", Severity: Warning, What: "a retry_on of the route's own",
+			ID: "retry-static", Severity: Warning, What: "a retry_on of the route's or the cluster's own",
 			Why:    "Envoy retries requests that warmpath did not decide, and with 5xx whole generations; with another body mode it would duplicate bodies",
 			Source: static, Fix: "take retry_on out: warmpath switches retries on per request. In Istio: retries: {attempts: 0} in the VirtualService", check: retryStatic,
 		},
 		{
 			ID: "same-host-retried", Severity: Note, What: "the retry policy has no previous_hosts predicate",
 			Why: "after the last named endpoint Envoy's own choice may fall on one that has just failed", Source: "DOCTOR.md, What was measured",
-			Fix: "the retry_policy of the shipped route, without retry_on", check: sameHostRetried,
+			Fix: "the retry_policy of the shipped route, without retry_on, and none in a cluster's HttpProtocolOptions", check: sameHostRetried,
 		},
 		{
 			ID: "no-hash", Severity: Note, What: "no hash_policy, and the fallback hashes",
@@ -79,8 +84,10 @@ func routeTimeout(g *gateway, report report) {
 		if t := r.action.GetMaxStreamDuration().GetMaxStreamDuration(); ends(seconds(t, 0)) {
 			report(at.with("max_stream_duration"), "%s ends answers after %s", r.label(), shown(t, ""))
 		}
-		if p, at := r.retries(); ends(seconds(p.GetPerTryTimeout(), 0)) {
-			report(at.with("per_try_timeout"), "%s gives up a try after %s", r.label(), shown(p.GetPerTryTimeout(), ""))
+	}
+	for _, p := range g.retries() {
+		if t := p.GetPerTryTimeout(); ends(seconds(t, 0)) {
+			report(p.at.with("per_try_timeout"), "%s gives up a try after %s", p.whose, shown(t, ""))
 		}
 	}
 	for _, c := range g.pools() {
@@ -96,10 +103,12 @@ func routeTimeout(g *gateway, report report) {
 }
 
 func idleTimeout(g *gateway, report report) {
-	for _, r := range g.toPools() {
-		if p, at := r.retries(); ends(seconds(p.GetPerTryIdleTimeout(), 0)) {
-			report(at.with("per_try_idle_timeout"), "%s gives up a silent try after %s", r.label(), shown(p.GetPerTryIdleTimeout(), ""))
+	for _, p := range g.retries() {
+		if t := p.GetPerTryIdleTimeout(); ends(seconds(t, 0)) {
+			report(p.at.with("per_try_idle_timeout"), "%s gives up a silent try after %s", p.whose, shown(t, ""))
 		}
+	}
+	for _, r := range g.toPools() {
 		if t := r.action.GetIdleTimeout(); t != nil {
 			if ends(t.AsDuration()) {
 				report(r.at.with("route", "idle_timeout"), "%s ends silent streams after %s", r.label(), t.AsDuration())
@@ -108,6 +117,14 @@ func idleTimeout(g *gateway, report report) {
 		}
 		if t := r.m.GetStreamIdleTimeout(); ends(seconds(t, defaultIdle)) {
 			report(r.m.at.with("stream_idle_timeout"), "silent streams end after %s", shown(t, "5m0s, the default"))
+		}
+	}
+}
+
+func requestTimeout(g *gateway, report report) {
+	for _, m := range g.looked() {
+		if t := m.GetRequestTimeout().AsDuration(); t > 0 && t < time.Minute {
+			report(m.at.with("request_timeout"), "uploads end after %s", t)
 		}
 	}
 }
@@ -124,7 +141,7 @@ func (g *gateway) read() (routes []*route) {
 
 func bodyLimit(g *gateway, report report) {
 	for _, r := range g.read() {
-		if limit, at := r.bodyLimit(); int64(limit) < g.setup.BodyLimit {
+		if limit, at := r.bodyLimit(); limit < uint64(g.setup.BodyLimit) {
 			report(at, "%s keeps %d bytes, limits.requestBodyBytes is %d", r.label(), limit, g.setup.BodyLimit)
 		}
 	}
@@ -132,58 +149,15 @@ func bodyLimit(g *gateway, report report) {
 
 func bodyLimitUnused(g *gateway, report report) {
 	for _, r := range g.read() {
-		if limit, at := r.bodyLimit(); r.m.processor != nil && g.setup.Known && int64(limit) > g.setup.BodyLimit {
+		if limit, at := r.bodyLimit(); r.m.processor != nil && g.setup.Known && limit > uint64(g.setup.BodyLimit) {
 			report(at, "%s keeps %d bytes, limits.requestBodyBytes is %d", r.label(), limit, g.setup.BodyLimit)
 		}
 	}
 }
 
-// staticRetries reports the routes with a retry_on of their own whose bodies may, or may
-// not, be duplicated by it.
-func staticRetries(g *gateway, report report, duplicates bool) {
-	for _, r := range g.toPools() {
-		policy, at := r.retries()
-		if strings.TrimSpace(policy.GetRetryOn()) == "" {
-			continue
-		}
-		partial := false
-		if r.m.processor != nil && !r.off {
-			m := r.mode()
-			partial = streams(m.GetRequestBodyMode()) || m.p.listsPartial()
-		}
-		if partial == duplicates {
-			report(at.with("retry_on"), "%s has retry_on: %s", r.label(), quoted(policy.GetRetryOn()))
-		}
-	}
-}
-
-// listsPartial tells whether somebody has allowed a mode in which parts of bodies pass.
-func (p *processor) listsPartial() bool {
-	return p.GetAllowModeOverride() && slices.ContainsFunc(p.GetAllowedOverrideModes(), func(m *extprocv3.ProcessingMode) bool { return streams(m.GetRequestBodyMode()) })
-}
-
-func retryDuplicates(g *gateway, report report) { staticRetries(g, report, true) }
-
-func retryStatic(g *gateway, report report) { staticRetries(g, report, false) }
-
-func sameHostRetried(g *gateway, report report) {
-	for _, r := range g.steered() {
-		policy, at := r.retries()
-		if at == nil {
-			at = r.at.with("route")
-		}
-		isPrevious := func(p *routev3.RetryPolicy_RetryHostPredicate) bool {
-			return strings.HasSuffix(p.GetTypedConfig().GetTypeUrl(), ".PreviousHostsPredicate")
-		}
-		if g.setup.Retries && r.m.processor != nil && !slices.ContainsFunc(policy.GetRetryHostPredicate(), isPrevious) {
-			report(at, "%s has no retry_host_predicate previous_hosts", r.label())
-		}
-	}
-}
-
-// hashes are the headers that a route's hash policy names.
-func (r *route) hashes() (headers []string) {
-	for _, h := range r.action.GetHashPolicy() {
+// hashed are the headers that a hash policy names.
+func hashed(policy []*routev3.RouteAction_HashPolicy) (headers []string) {
+	for _, h := range policy {
 		if name := h.GetHeader().GetHeaderName(); name != "" {
 			headers = append(headers, name)
 		}
@@ -191,7 +165,8 @@ func (r *route) hashes() (headers []string) {
 	return headers
 }
 
-// hashing tells whether the fallback of a route's cluster hashes, as far as is known.
+// hashing tells whether the fallback of a route's cluster hashes by what the route says, as
+// far as is known. What a cluster has in its HttpProtocolOptions holds in its place.
 func (g *gateway) hashing(r *route) bool {
 	if r.byHeader != "" {
 		return true
@@ -199,8 +174,11 @@ func (g *gateway) hashing(r *route) bool {
 	return slices.ContainsFunc(r.clusters, func(name string) bool {
 		c := g.cluster(name)
 		policy, _ := c.overrideHost()
-		if policy == nil { // comes from warmpath
-			return c == nil
+		switch {
+		case c == nil: // comes from warmpath
+			return true
+		case len(c.options.GetHashPolicy()) > 0:
+			return false
 		}
 		for _, p := range policy.GetFallbackPolicy().GetPolicies() {
 			url := p.GetTypedExtensionConfig().GetTypedConfig().GetTypeUrl()
@@ -221,9 +199,20 @@ func noHash(g *gateway, report report) {
 }
 
 func otherTenantHeader(g *gateway, report report) {
+	judge := func(at path, whose string, policy []*routev3.RouteAction_HashPolicy) {
+		if names := hashed(policy); len(names) > 0 && !has(names, g.setup.TenantHeader) {
+			report(at, "%s hashes %q, tenant.header is %s", whose, names, g.setup.TenantHeader)
+		}
+	}
 	for _, r := range g.steered() {
-		if names := r.hashes(); r.m.processor != nil && len(names) > 0 && !has(names, g.setup.TenantHeader) {
-			report(r.at.with("route", "hash_policy"), "%s hashes %q, tenant.header is %s", r.label(), names, g.setup.TenantHeader)
+		if r.m.processor == nil {
+			continue
+		}
+		judge(r.at.with("route", "hash_policy"), r.label(), r.action.GetHashPolicy())
+		for _, name := range r.clusters {
+			if c := g.cluster(name); c != nil {
+				judge(c.optionsAt.with("hash_policy"), "the cluster "+quoted(name), c.options.GetHashPolicy())
+			}
 		}
 	}
 }

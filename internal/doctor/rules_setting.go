@@ -31,11 +31,6 @@ func settingRules() []Rule {
 			Source: "RATIONALE.md, Why is the choice sent as metadata, and not as a header that Envoy reads?", Fix: "metadata_options: {receiving_namespaces: {untyped: [envoy.lb, warmpath]}}", check: noMetadata,
 		},
 		{
-			ID: "no-retries", Severity: Warning, What: "mutation_rules do not let warmpath set x-envoy-retry-on",
-			Why:    "nothing is retried: with a dead replica 47 of 50 requests got 503",
-			Source: "RATIONALE.md, Why is the route's retry policy without `retry_on`?", Fix: "mutation_rules: {allow_envoy: true}", check: noRetries,
-		},
-		{
 			ID: "headers-withheld", Severity: Warning, What: "forward_rules keep headers from warmpath that it reads",
 			Why:    "without content-length and content-type no body is asked for; without the tenant's header tenants share keys",
 			Source: "CONFIG.md, limits", Fix: "take forward_rules out", check: headersWithheld,
@@ -98,21 +93,8 @@ func noMetadata(g *gateway, report report) {
 	}
 }
 
-func noRetries(g *gateway, report report) {
-	for _, m := range g.processors() {
-		rules, at := m.processor.GetMutationRules(), m.processor.configAt.with("mutation_rules")
-		switch {
-		case !g.setup.Retries && !rules.GetDisallowAll().GetValue():
-		case rules.GetDisallowAll().GetValue():
-			report(at.with("disallow_all"), "disallow_all is set: no header of warmpath's is taken")
-		case !rules.GetAllowEnvoy().GetValue():
-			report(at.with("allow_envoy"), "allow_envoy is not true")
-		}
-	}
-}
-
 func headersWithheld(g *gateway, report report) {
-	needed := []string{"content-length", "content-type", ":path", g.setup.TenantHeader}
+	needed := []string{"content-length", "content-type", ":path", strings.ToLower(g.setup.TenantHeader)}
 	for _, m := range g.processors() {
 		rules, at := m.processor.GetForwardRules(), m.processor.configAt.with("forward_rules")
 		if rules == nil {

@@ -4,9 +4,9 @@ package doctor
 func unseenRules() []Rule {
 	return []Rule{
 		{
-			ID: "not-seen", Severity: Warning, What: "listeners, routes or warmpath's filter come from elsewhere, or are chosen in a way that is not followed here",
+			ID: "not-seen", Severity: Warning, What: "listeners, routes, clusters of routes or warmpath's filter come from elsewhere, or are chosen in a way that is not followed here",
 			Why: "what is wrong there is not found: that nothing else is told means nothing", Source: "DOCTOR.md, What was measured",
-			Fix: "ask the Envoy that runs, which has what came over LDS, RDS and ECDS: --admin URL. Look at scoped routes and a virtual host's matcher yourself", check: notSeen,
+			Fix: "ask the Envoy that runs, which has what came over LDS, RDS and ECDS: --admin URL. Look at scoped routes, VHDS, matchers, composite filters and plugins that name clusters yourself", check: notSeen,
 		},
 	}
 }
@@ -15,7 +15,7 @@ func unseenRules() []Rule {
 // among them.
 func (m *manager) discovered() (unseen []httpFilter) {
 	for _, f := range m.filters {
-		if m.processor == nil && f.unseen {
+		if m.processor == nil && f.unseen != "" {
 			unseen = append(unseen, f)
 		}
 	}
@@ -28,7 +28,18 @@ func notSeen(g *gateway, report report) {
 	}
 	for _, m := range g.looked() {
 		for _, f := range m.discovered() {
-			report(f.at.with("config_discovery"), "the filter %s comes over ECDS", quoted(f.name))
+			report(f.unseenAt, "the filter %s %s", quoted(f.name), f.unseen)
+		}
+		if p := m.processor; p != nil && p.matchedAt != nil {
+			report(p.matchedAt, "a matcher says whether %s runs", quoted(p.name))
+		}
+		for _, r := range m.routes {
+			if at, ok := r.plugin(); ok {
+				report(at, "%s has a plugin that names its cluster", r.label())
+			}
+		}
+		if m.routeConfig.GetVhds() != nil {
+			report(m.routeConfigAt.with("vhds"), "virtual hosts come over VHDS")
 		}
 		switch {
 		case m.GetScopedRoutes() != nil:
@@ -42,4 +53,12 @@ func notSeen(g *gateway, report report) {
 			}
 		}
 	}
+}
+
+// plugin tells whether the route asks one for its cluster, and where that stands.
+func (r *route) plugin() (path, bool) {
+	if r.action.GetInlineClusterSpecifierPlugin() != nil {
+		return r.at.with("route", "inline_cluster_specifier_plugin"), true
+	}
+	return r.at.with("route", "cluster_specifier_plugin"), r.action.GetClusterSpecifierPlugin() != ""
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	overridev3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/override_host/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -15,6 +14,7 @@ import (
 const (
 	destination = "x-gateway-destination-endpoint"
 	namespace   = "envoy.lb"
+	poolHeader  = "x-warmpath-pool"
 	usualName   = "envoy.filters.http.ext_proc"
 	// policyPackage begins the types of the policies that Envoy itself has.
 	policyPackage = "envoy.extensions.load_balancing_policies."
@@ -164,17 +164,6 @@ func (g *gateway) byMetadata() bool {
 	}) || slices.ContainsFunc(g.toPools(), func(r *route) bool {
 		return slices.ContainsFunc(r.clusters, func(name string) bool { return g.cluster(name) == nil })
 	})
-}
-
-// retries is the retry policy that holds for the route, nil for none.
-func (r *route) retries() (*routev3.RetryPolicy, path) {
-	if p := r.action.GetRetryPolicy(); p != nil {
-		return p, r.at.with("route", "retry_policy")
-	}
-	if p := r.host.GetRetryPolicy(); p != nil {
-		return p, r.hostAt.with("retry_policy")
-	}
-	return nil, nil
 }
 
 // bodyLimit is how much of a request's body Envoy keeps, in bytes. The older field of a

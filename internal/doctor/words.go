@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -30,21 +31,41 @@ func streams(m extprocv3.ProcessingMode_BodySendMode) bool {
 	}
 }
 
-// matches tells whether one of the matchers takes a header's name. Regular expressions
-// are given the benefit of the doubt.
+// matches tells whether one of the matchers takes a header's name.
 func matches(list *matcherv3.ListStringMatcher, name string) bool {
-	return slices.ContainsFunc(list.GetPatterns(), func(m *matcherv3.StringMatcher) bool {
-		switch p := m.GetMatchPattern().(type) {
-		case *matcherv3.StringMatcher_Exact:
-			return strings.EqualFold(p.Exact, name)
-		case *matcherv3.StringMatcher_Prefix:
-			return strings.HasPrefix(name, p.Prefix)
-		case *matcherv3.StringMatcher_Suffix:
-			return strings.HasSuffix(name, p.Suffix)
-		case *matcherv3.StringMatcher_Contains:
-			return strings.Contains(name, p.Contains)
-		default:
-			return m != nil
+	return slices.ContainsFunc(list.GetPatterns(), func(m *matcherv3.StringMatcher) bool { return takes(m, name) })
+}
+
+// takes tells whether a matcher takes a header's name, which is in lower case. An extension
+// is taken to.
+func takes(m *matcherv3.StringMatcher, name string) bool {
+	as := func(pattern string) string {
+		if m.GetIgnoreCase() {
+			return strings.ToLower(pattern)
 		}
-	})
+		return pattern
+	}
+	switch p := m.GetMatchPattern().(type) {
+	case *matcherv3.StringMatcher_Exact:
+		return as(p.Exact) == name
+	case *matcherv3.StringMatcher_Prefix:
+		return strings.HasPrefix(name, as(p.Prefix))
+	case *matcherv3.StringMatcher_Suffix:
+		return strings.HasSuffix(name, as(p.Suffix))
+	case *matcherv3.StringMatcher_Contains:
+		return strings.Contains(name, as(p.Contains))
+	case *matcherv3.StringMatcher_SafeRegex:
+		return fits(p.SafeRegex, name)
+	default:
+		return m.GetCustom() != nil
+	}
+}
+
+// fits tells whether a regular expression is that of the whole name.
+func fits(m *matcherv3.RegexMatcher, name string) bool {
+	if m == nil {
+		return false
+	}
+	expression, err := regexp.Compile("^(?:" + m.GetRegex() + ")$")
+	return err == nil && expression.MatchString(name)
 }
