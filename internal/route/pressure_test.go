@@ -139,7 +139,10 @@ func TestBringsWhatIsBehindTheLevels(t *testing.T) {
 		d, slot := w.router.Table().Pick(request)
 		defer slot.Release()
 		counter, _ := w.router.Loads().Lookup(d.Chosen)
-		_, cold := counter.Brought()
+		prompt, cold := counter.Brought()
+		if prompt < cold || prompt > longest {
+			t.Errorf("%d characters of which %d are cold", prompt, cold)
+		}
 		return cold
 	}
 	request := func(text []uint64, tail string, chars int, now int64) Request {
