@@ -42,7 +42,7 @@ func Sentence(d *route.Decision) string {
 	case route.WarmElsewhere:
 		return fmt.Sprintf("%s is not its home, but has served %d characters of this prompt and costs less (%s).", d.Chosen, d.Warm, room)
 	case route.Relief:
-		return fmt.Sprintf("Its homes have too much to prefill; %s will be faster (%s).%s", d.Chosen, room, warm)
+		return fmt.Sprintf("Its homes have too much to prefill, or in their memory; %s will be faster (%s).%s", d.Chosen, room, warm)
 	case route.Warm:
 		return fmt.Sprintf("%s has served %d characters of this prompt before (%s).", d.Chosen, d.Warm, room)
 	case route.Saturated:

@@ -104,6 +104,7 @@ func (t *Table) autoPrefix(d *Decision, r *Request, threshold int) (load.Reserva
 	t.memory.Lock()
 	defer t.memory.Unlock()
 	a := t.newAuto(r, threshold)
+	a.memory = t.fleet().pressure()
 	n := a.walk(true)
 	a.describe(d)
 	return a.reserve(d, n, a.cheapest)
@@ -129,7 +130,7 @@ func (a *auto) reserve(d *Decision, n int, choose func() (int, Reason)) (load.Re
 		d.Reason, d.Load, d.Bound = reason, seen, a.limits.of(c)
 		d.Warm = a.warm(i)
 		d.Rank = a.rank(i)
-		slot.Bring(int64(a.length), int64(a.length-d.Warm))
+		slot.Bring(a.brings(i))
 		d.choose(c.address, d.homes[:])
 		a.remember(i, n, a.request.Now)
 		return slot, true
@@ -141,13 +142,17 @@ func (t *Table) newAuto(r *Request, threshold int) auto {
 	a := auto{t: t, m: t.memory, s: &t.memory.scratch, request: r, length: max(r.Chars, 1), second: -1}
 	a.s.reset(len(t.candidates))
 	a.limits = t.looseBounds(threshold)
-	whole := t
-	if t.whole != nil {
-		whole = t.whole
-	}
+	whole := t.fleet()
 	a.mean = a.limits.perWeight * whole.totalWeight / float64(len(whole.candidates))
-	a.memory = whole.pressure()
 	return a
+}
+
+// fleet is the table of all endpoints, of which t may be a part.
+func (t *Table) fleet() *Table {
+	if t.whole != nil {
+		return t.whole
+	}
+	return t
 }
 
 // walk finds what each candidate has served of the prompt, and with homes the

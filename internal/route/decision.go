@@ -29,7 +29,7 @@ const (
 	// WarmElsewhere: an endpoint that is no home of the prefix has served it before,
 	// and costs less. Only with the automatic prefix length, as the next.
 	WarmElsewhere
-	// Relief: the homes have too much to prefill.
+	// Relief: the homes have too much to prefill, or in their memory.
 	Relief
 	// Warm: the strategy is KV_AWARE, and the endpoint has served the request's
 	// beginning before.

@@ -1,5 +1,7 @@
 package route
 
+import "github.com/warmpath/warmpath/internal/affinity"
+
 // pressure is that on the KV memory of the endpoints. What a request brings to be
 // prefilled stays in its endpoint's memory until it ends, and where long prompts run it
 // is the memory that runs out, not the time to compute: a prompt that does not fit
@@ -23,6 +25,13 @@ const (
 	// ease is added to the cold characters before they are compared: of few, some more
 	// or less mean nothing.
 	ease = 1_000_000
+	// longest is how many characters a request counts for at most: more than engines read.
+	// Where a text goes on behind what was looked at, its body's length stands for its own,
+	// images and all.
+	longest = crowded
+	// leastFactor is the least by which what an endpoint has not been brought makes it
+	// cheaper. One that fails at once has nothing, and shall not get all.
+	leastFactor = 0.5
 )
 
 // pressure is that of what runs now.
@@ -48,5 +57,17 @@ func (p *pressure) factor(c *candidate) float64 {
 		return 1
 	}
 	_, cold := c.counter.Brought()
-	return 1 + p.share*((float64(cold)*c.perSpeed+ease)/(p.cold+ease)-1)
+	return 1 + p.share*(max((float64(cold)*c.perSpeed+ease)/(p.cold+ease), leastFactor)-1)
+}
+
+// brings is how many characters the request brings to a candidate, and how many of them
+// are cold there. What is behind the levels counts as warm where these are, but not if
+// they are hot, and so the beginning of many prompts.
+func (a *auto) brings(i int) (prompt, cold int64) {
+	warm := a.warm(i)
+	if a.s.matched[i] == affinity.MaxLevels && a.hot >= affinity.MaxLevels*LevelChars {
+		warm = a.hot
+	}
+	cold = int64(max(a.length-warm, 0))
+	return min(int64(a.length), longest), min(cold, longest)
 }

@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/warmpath/warmpath/internal/affinity"
 )
 
 // crowd has each endpoint run a request with a prompt of so many characters, all of
@@ -124,6 +128,59 @@ func TestBringsWhatIsCold(t *testing.T) {
 			t.Errorf("%d levels: %d characters, %d cold, want %d", turn.levels, prompt, cold, turn.cold*LevelChars)
 		}
 		slot.Release()
+	}
+}
+
+// What is behind the levels is warm if these are, as in a conversation; but not if they
+// are the beginning of many prompts. And no request counts for more than engines read.
+func TestBringsWhatIsBehindTheLevels(t *testing.T) {
+	const levels = affinity.MaxLevels
+	brought := func(w *world, request Request) int64 {
+		d, slot := w.router.Table().Pick(request)
+		defer slot.Release()
+		counter, _ := w.router.Loads().Lookup(d.Chosen)
+		prompt, cold := counter.Brought()
+		if prompt < cold || prompt > longest {
+			t.Errorf("%d characters of which %d are cold", prompt, cold)
+		}
+		return cold
+	}
+	request := func(text []uint64, tail string, chars int, now int64) Request {
+		r := ask(text, now)
+		r.Chars += chars
+		r.Key = xxhash.Sum64String(fmt.Sprint(r.Key, tail))
+		return r
+	}
+	w := newWorld(2, AutoConcurrencyThreshold)
+	head := prompt("head", levels)
+	if n := brought(w, request(head, "0", 50_000, 1e9)); n != levels*LevelChars+50_000 {
+		t.Errorf("at first %d characters", n)
+	}
+	if n := brought(w, request(head, "0 and more", 60_000, 2e9)); n != 0 {
+		t.Errorf("the conversation goes on: %d characters", n)
+	}
+	for i := range int64(40) { // all have it: it is no conversation
+		brought(w, request(head, fmt.Sprint("tail ", i), 50_000, (3+i)*1e9))
+	}
+	if n := brought(w, request(head, "another", 50_000, 50e9)); n != 50_000 {
+		t.Errorf("a tail of its own: %d characters", n)
+	}
+	if n := brought(w, request(prompt("other", levels), "", 1<<40, 51e9)); n != longest {
+		t.Errorf("an endless one: %d characters", n)
+	}
+}
+
+// An endpoint that has been brought nothing is at most half as dear.
+func TestPressureHasALeastFactor(t *testing.T) {
+	w := newWorld(8, AutoConcurrencyThreshold)
+	candidates := w.router.Table().candidates
+	for i := range candidates[1:] {
+		slot, _ := candidates[i+1].counter.Take()
+		slot.Bring(1<<50, 1<<50)
+	}
+	p := w.router.Table().pressure()
+	if f := p.factor(&candidates[0]); f < leastFactor || f > leastFactor*1.01 {
+		t.Errorf("factor %g", f)
 	}
 }
 

@@ -23,13 +23,25 @@ func (r *Router) PreviewBy(policy Policy, request Request) Decision {
 	for i := range set.Len() {
 		address := set.At(i).Address
 		if c, ok := r.tracker.Lookup(address); ok {
-			tracker.Counter(address).SetOthers(c.Load())
+			like(tracker.Counter(address), c)
 		}
 	}
 	around.grown = around.grown.copied()
 	t := newTable(set, policy, tracker, m.excerpt(&request), around)
 	d, _ := t.Pick(request)
 	return d
+}
+
+// like makes a new counter one with the load of another: a slot that has brought what
+// all of its have, and the rest.
+func like(c, other *load.Counter) {
+	n := other.Load()
+	if prompt, cold := other.Brought(); prompt > 0 {
+		slot, _ := c.Take()
+		slot.Bring(prompt, cold)
+		n--
+	}
+	c.SetOthers(n)
 }
 
 // excerpt is a memory for this request alone.

@@ -38,6 +38,9 @@ func TestPreviewIsWhatPickDecides(t *testing.T) {
 		for now := range rapid.IntRange(1, 60).Draw(t, "requests") {
 			request := ask(prompt("system", random.IntN(30)+1, fmt.Sprint("user", random.IntN(3)), random.IntN(40)+1), int64(now)*1e7)
 			request.Keyed, request.Random = random.IntN(8) > 0, random.Uint64()
+			if random.IntN(2) == 0 { // there are a few who fill the endpoints' memory
+				request.Chars += 8_000_000
+			}
 			request.Model = []string{"base", "tuned-1", "tuned-2"}[random.IntN(3)]
 			first, again := r.Preview(request), r.Preview(request)
 			decided, slot := r.Table().Pick(request)
