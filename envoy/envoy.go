@@ -91,8 +91,11 @@ func Bootstrap(a Addresses) ([]byte, error) {
 func overlap(a, b string) bool {
 	one, err := netip.ParseAddrPort(a)
 	two, also := netip.ParseAddrPort(b)
-	return err == nil && also == nil && one.Port() == two.Port() &&
-		(one.Addr() == two.Addr() || one.Addr().IsUnspecified() || two.Addr().IsUnspecified())
+	if err != nil || also != nil || one.Port() != two.Port() {
+		return false
+	}
+	first, second := one.Addr().Unmap(), two.Addr().Unmap()
+	return first == second || first.Is4() == second.Is4() && (first.IsUnspecified() || second.IsUnspecified()) // Envoy's :: is IPv6 only
 }
 
 // Cluster returns cluster.yaml: an envoy.config.cluster.v3.Cluster with the

@@ -131,14 +131,20 @@ func TestBootstrapRefusesOneAddressTwice(t *testing.T) {
 		{Admin: "127.0.0.1:10000"},
 		{Listener: "[::1]:80", Admin: "[0::1]:80"},
 		{Listener: "0.0.0.0:9901"},
-		{Listener: "10.0.0.1:80", Admin: "[::]:80"},
+		{Listener: "[::1]:80", Admin: "[::]:80"},
+		{Listener: "127.0.0.1:80", Admin: "[::ffff:127.0.0.1]:80"},
 	} {
 		if _, err := envoy.Bootstrap(a); err == nil || !strings.Contains(err.Error(), "want two") {
 			t.Errorf("%+v: %v", a, err)
 		}
 	}
-	if _, err := envoy.Bootstrap(envoy.Addresses{Listener: "10.0.0.1:9901", ExtProc: "127.0.0.1:9901"}); err != nil {
-		t.Error(err)
+	for _, a := range []envoy.Addresses{
+		{Listener: "10.0.0.1:9901", ExtProc: "127.0.0.1:9901"},
+		{Listener: "10.0.0.1:80", Admin: "[::]:80"}, // which Envoy opens for IPv6 alone
+	} {
+		if _, err := envoy.Bootstrap(a); err != nil {
+			t.Errorf("%+v: %v", a, err)
+		}
 	}
 }
 

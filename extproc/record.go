@@ -72,7 +72,8 @@ type Record struct {
 	// headers: the client left, or Envoy gave up waiting for us and the response
 	// runs on uncounted.
 	Unanswered bool
-	// Missed says that an endpoint served which the decision had not named.
+	// Missed says that Envoy passed the chosen endpoint over: another served at the
+	// first attempt, or one that the decision had not named.
 	Missed bool
 	// Inspection is what was read of the response, at the end; nil if it was not
 	// inspected.

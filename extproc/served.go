@@ -62,12 +62,13 @@ func (s *stream) undecided() {
 	s.server.observer.Decided(&s.record)
 }
 
-// bookServed moves the count to the endpoint that served, and notes when the
-// decision had not named it although Envoy cannot have come to the end of what
-// was named.
+// bookServed moves the count to the endpoint that served, and notes when it is
+// not one that the decision had named, although Envoy cannot have come to the end
+// of what was named, or not the first of them, although Envoy tried no other.
 func (s *stream) bookServed() {
-	served, choices := s.record.Served, s.record.Decision.Choices()
-	s.record.Missed = len(choices) > 0 && !slices.Contains(choices, served) && s.record.Attempts <= len(choices)
+	served, choices, attempts := s.record.Served, s.record.Decision.Choices(), s.record.Attempts
+	s.record.Missed = len(choices) > 0 &&
+		(attempts == 1 && served != choices[0] || attempts <= len(choices) && !slices.Contains(choices, served))
 	if served == s.record.Decision.Chosen {
 		return
 	}

@@ -50,16 +50,19 @@ type probeCounts struct {
 	Sent    int `json:"sent"`
 	Decided int `json:"decided"`
 	Served  int `json:"servedAsDecided"`
-	Again   int `json:"repeated"`
-	Cached  int `json:"repeatedCached"`
+	// Again are those that were sent a second time; of them Same were served by who had
+	// served the first, and of these Cached found it in the cache.
+	Again  int `json:"repeated"`
+	Same   int `json:"repeatedAtSameServer"`
+	Cached int `json:"repeatedCached"`
 	// closing: an engine that closes connections without a word has answered.
 	closing bool
 }
 
 // String is the counts in a line.
 func (c *probeCounts) String() string {
-	return fmt.Sprintf("%d probes: %d decided by warmpath, %d served where it decided; %d sent again, of which %d found their prompt in the cache",
-		c.Sent, c.Decided, c.Served, c.Again, c.Cached)
+	return fmt.Sprintf("%d probes: %d decided by warmpath, %d served where it decided; %d sent again, %d of them to the same server, of which %d found their prompt in the cache",
+		c.Sent, c.Decided, c.Served, c.Again, c.Same, c.Cached)
 }
 
 // probing sends probes through a gateway and asks warmpath about each.
@@ -105,6 +108,7 @@ func (p *probing) all(ctx context.Context) error {
 		var first earlier
 		for again := range 2 {
 			answer, err := p.send(ctx, prompt, again)
+			p.counts.Again += again
 			if p.counts.Sent++; err != nil {
 				p.report("probe-failed", "%s %s: %v", http.MethodPost, p.path, err)
 				return nil // so would the others
@@ -119,6 +123,9 @@ func (p *probing) all(ctx context.Context) error {
 				p.judge(ctx, answer, first)
 			}
 		}
+	}
+	if p.counts.Same == 0 {
+		p.report("cache-unasked", "none of the %d probes that were sent again is known to have gone to the server of the first", p.counts.Again)
 	}
 	return nil
 }

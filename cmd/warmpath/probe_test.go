@@ -81,9 +81,12 @@ func TestDoctorJudgesOneServer(t *testing.T) {
 		_, _ = io.WriteString(w, `{"usage": {"prompt_tokens_details": {"cached_tokens": 0}}}`)
 	}))
 	defer gateway.Close()
-	for _, tt := range []struct{ second, want string }{
-		{"127.0.0.1:1", "probe-cold probe-cold probe-cold"},
-		{"127.0.0.1:2", "probe-elsewhere probe-elsewhere probe-elsewhere"},
+	for _, tt := range []struct {
+		second, want string
+		same         int
+	}{
+		{"127.0.0.1:1", "probe-cold probe-cold probe-cold", 3},
+		{"127.0.0.1:2", "probe-elsewhere probe-elsewhere probe-elsewhere cache-unasked", 0},
 	} {
 		asked := map[string]bool{}
 		admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,6 +99,11 @@ func TestDoctorJudgesOneServer(t *testing.T) {
 		defer admin.Close()
 		if got := strings.Join(ids(t, "doctor", "--json", "--live", gateway.URL, "--from", admin.URL), " "); got != tt.want {
 			t.Errorf("the second served by %s: found %q, want %q", tt.second, got, tt.want)
+		}
+		clear(asked)
+		out, _, _ := warmpath(t.Context(), "doctor", "--live", gateway.URL, "--from", admin.URL)
+		if want := fmt.Sprintf("; 3 sent again, %d of them to the same server, of which 0 found", tt.same); !strings.Contains(out, want) {
+			t.Errorf("the second served by %s: want %q:\n%s", tt.second, want, out)
 		}
 	}
 }

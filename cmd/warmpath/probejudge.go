@@ -83,7 +83,7 @@ func earlierAt(ctx context.Context, served string) earlier {
 // judge says whether the second of two equal probes found the first's prompt in the
 // cache of their server: by the answer, or else by the engine's own counters.
 func (p *probing) judge(ctx context.Context, a probe, first earlier) {
-	p.counts.Again++
+	p.counts.Same++
 	served, found, told := first.served, 0.0, a.cached != nil
 	if told {
 		found = float64(*a.cached)

@@ -72,6 +72,7 @@ func TestNothingInWhatIsShipped(t *testing.T) {
 		{o: envoy.Options{Addresses: envoy.Addresses{ExtProc: "warmpath:9102", XDS: "10.0.0.9:9103"}}, change: listening("127.0.0.1:9002", "127.0.0.1:9003")},
 		{o: envoy.Options{TLS: tls, Addresses: envoy.Addresses{ExtProc: "warmpath:9002", XDS: "warmpath:9003"}}, change: known}, // to a sidecar
 		{o: envoy.Options{Endpoints: two}, change: func(s *doctor.Setup) { s.Known, s.ControlPlane, s.Members = true, false, two }},
+		{o: envoy.Options{Endpoints: []string{"[::ffff:10.0.0.1]:8000", "[FD00:0:0::0:2]:8000"}}, change: func(s *doctor.Setup) { s.Known, s.ControlPlane, s.Members = true, false, two }},
 		{o: envoy.Options{Endpoints: two, HeaderSteering: true}},
 		{o: envoy.Options{Pool: "llm", TenantHeader: "x-tenant", BodyLimit: 1 << 20}, change: func(s *doctor.Setup) {
 			s.Known, s.Pools, s.TenantHeader, s.BodyLimit = true, []string{"llm"}, "x-tenant", 1<<20

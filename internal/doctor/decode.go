@@ -30,7 +30,7 @@ func (d *Document) decode(m proto.Message) (complaints []complaint, err error) {
 	}
 	c := &converter{without: map[*yaml.Node]bool{}, truths: map[*yaml.Node]bool{}}
 	for attempt, spent := 0, 0; ; attempt++ {
-		if err := c.convert(d.root); err != nil {
+		if err := c.convert(d.root, kind{message: m.ProtoReflect().Descriptor()}); err != nil {
 			return nil, fmt.Errorf("%s: %w", d.name, err)
 		}
 		spent += c.nodes

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -47,7 +48,23 @@ func Read(name string, data []byte) (*Document, error) {
 	if top == nil || top.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%s: want a mapping: an Envoy bootstrap, or what its admin listener answers to /config_dump", name)
 	}
-	return &Document{name: name, root: top}, nil
+	d := &Document{name: name, root: top}
+	if len(top.Content) > 0 && !d.isKnown() {
+		return nil, fmt.Errorf("%s: neither a bootstrap nor a dump of Envoy's: no key at its top is one of theirs", name)
+	}
+	return d, nil
+}
+
+// isKnown tells whether any key of the document is one of a bootstrap's or of a dump's.
+func (d *Document) isKnown() bool {
+	fields := new(bootstrapv3.Bootstrap).ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		if _, is := d.find(path{string(fields.Get(i).Name())}); is {
+			return true
+		}
+	}
+	_, is := d.find(path{"configs"})
+	return is
 }
 
 // readYAML reads the one document that is there.

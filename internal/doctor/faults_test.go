@@ -92,6 +92,8 @@ var faults = []fault{
 	{id: "route-kept", from: "failure_mode_allow: true", to: "failure_mode_allow: true\n              route_cache_action: RETAIN"},
 	{id: "no-request-headers", from: "request_header_mode: SEND\n                #", to: "request_header_mode: SKIP\n                #"},
 	{id: "body-streamed", from: "request_body_mode: NONE\n", to: "request_body_mode: STREAMED\n"},
+	{id: "body-streamed", from: "request_body_mode: NONE\n", to: "request_body_mode: streamed\n"},
+	{id: "body-streamed", from: "request_body_mode: NONE\n", to: "request_body_mode: \"1\"\n"},
 	{id: "body-partial", from: "request_body_mode: NONE\n", to: "request_body_mode: BUFFERED_PARTIAL\n"},
 	{id: "body-full-duplex", from: "request_body_mode: NONE\n", to: "request_body_mode: FULL_DUPLEX_STREAMED\n                request_trailer_mode: SEND\n"},
 	{id: "body-buffered", from: "request_body_mode: NONE\n", to: "request_body_mode: BUFFERED\n"},

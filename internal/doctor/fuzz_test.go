@@ -31,8 +31,8 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"configs": [{"@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump", "dynamic_listeners": [{"active_state": {"listener": {"@type": "type.googleapis.com/envoy.config.listener.v3.Listener", "filter_chains": [{}]}}}]}, {"@type": "x"}]}`))
 	f.Add([]byte("node: &n {id: a, metadata: {a: *n}}"))
 	f.Add([]byte("static_resources: {clusters: [{name: a, typed_extension_protocol_options: {x: {\"@type\": nothing/of.Ours, y: 1}}}]}\n!ignore x: y"))
-	f.Add([]byte("? [a]\n: b"))
-	f.Add([]byte("a: .inf\nb: 2001-01-01\nc: !!binary aGk="))
+	f.Add([]byte("node: {}\n? [a]\n: b"))
+	f.Add([]byte("node: {}\na: .inf\nb: 2001-01-01\nc: !!binary aGk="))
 	f.Fuzz(func(t *testing.T, config []byte) {
 		d, err := doctor.Read("fuzzed", config)
 		if err != nil {
@@ -61,10 +61,11 @@ func TestBounds(t *testing.T) {
 		"save one without":     strings.Repeat("#", doctor.MaxBytes+1),
 		"nothing in it":        "# nothing\n",
 		"want a mapping":       "[1, 2]",
+		"neither a bootstrap":  "apiVersion: v1\nkind: ConfigMap\ndata: {admin: x}",
 		"more than one":        "node: {}\n---\nnode: {}\n",
 		"mapping values":       "a: b: c",
 		"unexpected token 5":   "admin: 5\n",
-		"a key that is no":     "? [a]\n: b\n",
+		"a key that is no":     "node: {}\n? [a]\n: b\n",
 		"invalid value for st": "node: {id: 5}",
 	} {
 		d, err := doctor.Read("file", []byte(config))

@@ -1,8 +1,10 @@
 package doctor
 
 import (
-	"fmt"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	adminv3 "github.com/envoyproxy/go-control-plane/envoy/admin/v3"
@@ -229,7 +231,8 @@ func (g *gateway) overLDS() bool {
 	return !g.dump && g.bootstrap.GetDynamicResources().GetLdsConfig() != nil
 }
 
-// socket is "ip:port" of an address, "unix:/path" of a pipe, "" if it is neither.
+// socket is "ip:port" of an address, as warmpath's membership spells it, "unix:/path" of a
+// pipe, "" if it is neither.
 func socket(a *corev3.Address) string {
 	if pipe := a.GetPipe().GetPath(); pipe != "" {
 		return "unix:" + pipe
@@ -239,10 +242,10 @@ func socket(a *corev3.Address) string {
 		return ""
 	}
 	host := s.GetAddress()
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
+	if ip, err := netip.ParseAddr(host); err == nil {
+		host = ip.Unmap().String()
 	}
-	return fmt.Sprintf("%s:%d", host, s.GetPortValue())
+	return net.JoinHostPort(host, strconv.FormatUint(uint64(s.GetPortValue()), 10))
 }
 
 // has tells whether a list of names has one, in any case.

@@ -28,11 +28,11 @@ type entry struct {
 	within, index int // within is the line of what it is in
 }
 
-// convert starts anew with a tree.
-func (c *converter) convert(root *yaml.Node) error {
+// convert starts anew with a tree of a kind.
+func (c *converter) convert(root *yaml.Node, k kind) error {
 	c.out.Reset()
 	c.lines, c.nodes, c.depth = append(c.lines[:0], entry{key: root, value: root}), 0, 0
-	return c.value(root)
+	return c.value(root, k)
 }
 
 func (c *converter) line(e entry) {
@@ -40,7 +40,7 @@ func (c *converter) line(e entry) {
 	c.lines = append(c.lines, e)
 }
 
-func (c *converter) value(n *yaml.Node) error {
+func (c *converter) value(n *yaml.Node, k kind) error {
 	n = resolve(n)
 	if c.nodes++; n == nil || c.nodes > maxNodes || c.out.Len() > 4*MaxBytes {
 		return fmt.Errorf("more than %d values in it, with those that aliases stand for", maxNodes)
@@ -51,16 +51,16 @@ func (c *converter) value(n *yaml.Node) error {
 	defer func() { c.depth-- }()
 	switch n.Kind {
 	case yaml.MappingNode:
-		return c.mapping(n)
+		return c.mapping(n, k)
 	case yaml.SequenceNode:
-		return c.sequence(n)
+		return c.sequence(n, k)
 	default:
-		c.scalar(n)
+		c.scalar(n, k)
 		return nil
 	}
 }
 
-func (c *converter) sequence(n *yaml.Node) error {
+func (c *converter) sequence(n *yaml.Node, k kind) error {
 	c.out.WriteByte('[')
 	defer c.out.WriteByte(']')
 	written, here := 0, len(c.lines)-1
@@ -72,7 +72,7 @@ func (c *converter) sequence(n *yaml.Node) error {
 			c.out.WriteByte(',')
 		}
 		c.line(entry{item, item, here, i})
-		if err := c.value(item); err != nil {
+		if err := c.value(item, k); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (c *converter) sequence(n *yaml.Node) error {
 
 // mapping leaves out what Envoy leaves out, and the content of types that are not known
 // here. Of a key that is there twice Envoy takes the last.
-func (c *converter) mapping(n *yaml.Node) error {
+func (c *converter) mapping(n *yaml.Node, k kind) error {
 	c.out.WriteByte('{')
 	defer c.out.WriteByte('}')
 	last := make(map[string]int, len(n.Content)/2)
@@ -99,6 +99,7 @@ func (c *converter) mapping(n *yaml.Node) error {
 		_, err := protoregistry.GlobalTypes.FindMessageByURL(n.Content[i+1].Value)
 		unknown = err != nil
 	}
+	k = k.inside(n, last)
 	written, here := 0, len(c.lines)-1
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
@@ -111,7 +112,7 @@ func (c *converter) mapping(n *yaml.Node) error {
 		c.line(entry{key, value, here, 0})
 		c.quote(key.Value)
 		c.out.WriteByte(':')
-		if err := c.value(value); err != nil {
+		if err := c.value(value, k.field(n, last, key.Value)); err != nil {
 			return err
 		}
 	}

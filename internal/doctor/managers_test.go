@@ -113,17 +113,21 @@ func TestTypedStruct(t *testing.T) {
 		t.Fatal("the file has another form")
 	}
 	for _, kind := range []string{"xds.type.v3.TypedStruct", "udpa.type.v1.TypedStruct"} {
-		for _, allow := range []string{"true", "false"} {
+		for change, want := range map[[2]string]string{
+			{}: "",
+			{"failure_mode_allow: true", "failure_mode_allow: false"}:      "fails-closed typed_config.value.failure_mode_allow",
+			{"request_body_mode: NONE\n", "request_body_mode: streamed\n"}: "body-streamed typed_config.value.processing_mode.request_body_mode",
+		} {
 			tree := strings.Replace(filter, `"@type": type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor`,
 				`"@type": type.googleapis.com/`+kind+"\n              type_url: type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor\n              value:", 1)
 			head, fields, _ := strings.Cut(tree, "value:\n")
-			fields = strings.ReplaceAll("  "+strings.ReplaceAll(fields, "\n", "\n  "), "failure_mode_allow: true", "failure_mode_allow: "+allow)
+			fields = "  " + strings.ReplaceAll(strings.Replace(fields, change[0], change[1], 1), "\n", "\n  ")
 			got := ""
 			for _, f := range examine(t, "envoy.yaml", []byte(before+filterStart+head+"value:\n"+strings.TrimRight(fields, " ")+router+after), setup()) {
 				got += f.ID + " " + f.Path[strings.LastIndex(f.Path, "typed_config."):]
 			}
-			if want := map[string]string{"true": "", "false": "fails-closed typed_config.value.failure_mode_allow"}[allow]; got != want {
-				t.Errorf("%s: found %q, want %q", kind, got, want)
+			if got != want {
+				t.Errorf("%s, %q: found %q, want %q", kind, change[1], got, want)
 			}
 		}
 	}

@@ -28,5 +28,10 @@ func liveRules() []Rule {
 			Why: "whether prefix caching works cannot be seen", Source: "METRICS.md, Cache hit rate",
 			Fix: "vLLM: --enable-prompt-tokens-details; SGLang: --enable-cache-report",
 		},
+		{
+			ID: "cache-unasked", Severity: Note, What: "no two equal probes went to the same server",
+			Why: "what one has in its cache says nothing of another's, so that whether caches are hit was not looked at", Source: "METRICS.md, Cache hit rate",
+			Fix: "mend what else is found, as probe-elsewhere; with a strategy that does not go by prefix, such as RANDOM, nothing",
+		},
 	}
 }

@@ -19,7 +19,7 @@ var (
 // scalar writes a value as Envoy reads it, which is neither YAML 1.1 nor 1.2: what is quoted
 // is a text, then come the names of truth values and integers, and all else is a text that
 // its field may take for a number.
-func (c *converter) scalar(n *yaml.Node) {
+func (c *converter) scalar(n *yaml.Node, k kind) {
 	const quoted = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
 	switch {
 	case c.truths[n]:
@@ -27,7 +27,7 @@ func (c *converter) scalar(n *yaml.Node) {
 		return
 	case n.Style&yaml.TaggedStyle != 0: // Envoy looks at no tags
 	case n.Style&quoted != 0:
-		c.quote(n.Value)
+		c.text(n.Value, k)
 		return
 	case n.ShortTag() == "!!null":
 		c.out.WriteString("null")
@@ -40,7 +40,7 @@ func (c *converter) scalar(n *yaml.Node) {
 	} else if f, err := strconv.ParseFloat(n.Value, 64); err == nil && decimal.MatchString(n.Value) && !json.Valid([]byte(n.Value)) {
 		c.quote(strconv.FormatFloat(f, 'g', -1, 64))
 	} else {
-		c.quote(n.Value)
+		c.text(n.Value, k)
 	}
 }
 

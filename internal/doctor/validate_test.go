@@ -1,6 +1,7 @@
 package doctor_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +50,8 @@ func TestScalarsAreReadAsEnvoyReadsThem(t *testing.T) {
 		"stat_prefix: llm":         {"1.5", "5", "yes", "y", "99999999999", "0x1F", "08", "1_000", "!!str 5", `!!str "5"`, `"5"`, "2001-01-01", ".inf", "0o7", "+5", "true5"},
 		"num_retries: 2":           {"1_0", "0x2", "02", "0o2", "0b1", `"2"`, "2.0", "2e0", "+2", "2.5", "-1", `""`, "two"},
 		"threshold: {value: 0}":    {"threshold: {value: .5}", "threshold: {value: 1e1}", "threshold: {value: +.5E1}", "threshold: {value: 0x1}", `threshold: {value: "1"}`, "threshold: {value: 1_0}"},
+		"request_body_mode: NONE":  {"none", "nOnE", `"None"`, "streamed", `"0"`, "'2'", "0", `"+1"`, `"01"`, `"0x1"`, `"1.0"`, "1.0", `" 1"`, `""`, "nope", "no", "~", "BUFFERED-PARTIAL", "!!str none"},
+		"type: STATIC":             {"static", "Strict_Dns", "strict-dns", "strictdns", `"1"`},
 	} {
 		if !strings.Contains(string(shipped), where) {
 			t.Fatalf("no %q in what is shipped", where)
@@ -59,15 +62,34 @@ func TestScalarsAreReadAsEnvoyReadsThem(t *testing.T) {
 				key, _, _ := strings.Cut(where, ": ")
 				config := strings.Replace(string(shipped), where, key+": "+strings.TrimPrefix(value, key+": "), 1)
 				d, err := doctor.Read("envoy.yaml", []byte(config))
+				var found []doctor.Finding
 				if err == nil {
-					_, err = doctor.Examine(d, setup())
+					found, err = doctor.Examine(d, setup())
 				}
+				unknown := slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.ID == "unknown" })
 				out, refused := validate(t, []byte(config))
-				if (err != nil) != (refused != nil) {
-					t.Errorf("%s %s: %v, and Envoy says (%v)\n%s", key, value, err, refused, out)
+				if (err != nil || unknown) != (refused != nil) {
+					t.Errorf("%s %s: %v %v, and Envoy says (%v)\n%s", key, value, err, found, refused, out)
 				}
 			})
 		}
+	}
+}
+
+// However many names of enums are in small letters, nothing else is found because of them.
+func TestManyNamesInSmallLetters(t *testing.T) {
+	shipped, err := envoy.Render(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var more strings.Builder
+	for i := range 3 * 120 {
+		fmt.Fprintf(&more, "  - {name: c%d, type: strict_dns, connect_timeout: 1s, lb_policy: round_robin}\n", i)
+	}
+	config := strings.Replace(string(shipped), "  - name: warmpath_xds\n", more.String()+"  - name: warmpath_xds\n", 1)
+	config = strings.Replace(config, "codec_type: AUTO", "codec_type: auto", 1)
+	if found := examine(t, "envoy.yaml", []byte(config), setup()); len(found) > 0 {
+		t.Errorf("found %d, first %+v", len(found), found[0])
 	}
 }
 

@@ -113,7 +113,7 @@ func (m *Metrics) registerRequests() {
 	}
 	m.registerPhases()
 	m.missed = m.counter("warmpath_override_missed_total",
-		"Responses from an endpoint that the decision had not named: Envoy fell back.")
+		"Responses that Envoy sent elsewhere than decided: it passed the chosen endpoint over.")
 	m.retried = m.counter("warmpath_retried_total", "Responses for which Envoy tried more than one endpoint.")
 	m.unanswered = m.counter("warmpath_unanswered_total",
 		"Requests whose stream ended before the response's headers: the client left, or Envoy gave up waiting for warmpath and the response runs on uncounted.")

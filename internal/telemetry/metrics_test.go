@@ -200,7 +200,7 @@ func TestServedAndTimes(t *testing.T) {
 # HELP warmpath_endpoint_requests_total Requests that an endpoint was chosen for.
 # TYPE warmpath_endpoint_requests_total counter
 warmpath_endpoint_requests_total{endpoint=%q} 1
-# HELP warmpath_override_missed_total Responses from an endpoint that the decision had not named: Envoy fell back.
+# HELP warmpath_override_missed_total Responses that Envoy sent elsewhere than decided: it passed the chosen endpoint over.
 # TYPE warmpath_override_missed_total counter
 warmpath_override_missed_total 1
 # HELP warmpath_retried_total Responses for which Envoy tried more than one endpoint.
