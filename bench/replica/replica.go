@@ -60,7 +60,8 @@ func (r *Replica) ResetStats() { r.counters.reset() }
 // ClearCache empties the prefix cache.
 func (r *Replica) ClearCache() { r.worker.clear() }
 
-// Release lets every response that x-replica-hold keeps open now go on.
+// Release lets every response that x-replica-hold keeps open now go on, and those to
+// requests that have come and are not held yet.
 func (r *Replica) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -93,6 +93,8 @@ type generation struct {
 	answer  answer
 	tokens  tokens
 	metrics requestMetrics
+	// released is closed by a release since the request came.
+	released <-chan struct{}
 }
 
 func (r *Replica) newGeneration(f format, q request, c Control) *generation {
@@ -100,7 +102,7 @@ func (r *Replica) newGeneration(f format, q request, c Control) *generation {
 	prompt := engine.NewPrompt(r.params.Engine.BlockTokens, q.prompt+text(n), q.model, q.salt)
 	prompt.Tokens = engine.Tokens(q.prompt)
 	return &generation{
-		replica: r, format: f, control: c, metrics: r.metrics.track(),
+		replica: r, format: f, control: c, metrics: r.metrics.track(), released: r.released(),
 		answer: answer{
 			id: fmt.Sprintf("%016x", r.answers.Add(1)), model: q.model, created: time.Now().Unix(),
 			promptTokens: prompt.Tokens, tokens: n,
@@ -163,16 +165,16 @@ func (g *generation) leave() {
 	g.metrics.end(aborted)
 }
 
-// hold waits for a release when the request asked for it.
+// hold waits for a release when the request asked for it: any since the request came, as
+// the client may know of the response before it is held.
 func (g *generation) hold(ctx context.Context) error {
 	if !g.control.Hold {
 		return nil
 	}
-	released := g.replica.released()
 	g.replica.counters.addHeld(1)
 	defer g.replica.counters.addHeld(-1)
 	select {
-	case <-released:
+	case <-g.released:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -174,6 +174,20 @@ func TestHeldResponseIsGeneratedMeanwhile(t *testing.T) {
 	})
 }
 
+// A release between the request and its hold is for it too: a client that has seen the
+// response begin cannot know whether it is held yet.
+func TestReleaseBeforeTheHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := plain(t)
+		go func() {
+			_ = sleep(t.Context(), 50*time.Millisecond)
+			r.Release()
+		}()
+		w := complete(t.Context(), r, "p", 100, 3, true, "x-replica-hold", "1")
+		wantTimes(t, "tokens", w.tokens, 115, 135, 155)
+	})
+}
+
 // A step that began late is not made up for by more than 20 ms.
 func TestEngineDoesNotHurryAfterADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
