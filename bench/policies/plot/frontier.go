@@ -17,8 +17,9 @@ import (
 type policiesReport struct {
 	Seed   uint64 `json:"seed"`
 	Traces []struct {
-		Name string      `json:"name"`
-		Rows []policyRow `json:"rows"`
+		Name   string      `json:"name"`
+		Loaded bool        `json:"loaded"`
+		Rows   []policyRow `json:"rows"`
 	} `json:"traces"`
 	Frontiers []struct {
 		Workload   string      `json:"workload"`
@@ -52,7 +53,7 @@ func drawFrontiers(text []byte) (picture, error) {
 	v := picture{title: fmt.Sprintf("Hits against balance where sessions are few and long (8 replicas, simulated, seed %d)", r.Seed), width: 10.5 * vg.Inch, height: 4.8 * vg.Inch}
 	for _, f := range r.Frontiers {
 		for _, t := range r.Traces {
-			if t.Name != f.Workload || len(t.Rows) > maxPoints || len(f.Rows) == 0 || len(f.Rows) > maxPoints {
+			if t.Name != f.Workload || !t.Loaded || len(t.Rows) > maxPoints || len(f.Rows) == 0 || len(f.Rows) > maxPoints {
 				continue
 			}
 			p, err := frontierPanel(t.Name, t.Rows, f.Rows)

@@ -35,7 +35,7 @@ func simulatedText(policies ...string) string {
 const rowsText = `[{"policy":"auto","hit_rate":0.9,"busiest_over_mean_requests":1.5,"ttft_percentiles_ms":[1,2,3]},
 	{"policy":"hash:1024","hit_rate":0.8,"busiest_over_mean_requests":1.2},{"policy":"random","hit_rate":0.7,"busiest_over_mean_requests":1.2,"ttft_percentiles_ms":[2,30,50]}]`
 
-var policiesText = `{"seed":1,"traces":[{"name":"a ×4","rows":` + rowsText + `}],"frontiers":[{"workload":"a ×4","thresholds":[1,2],"rows":` + rowsText + `}],
+var policiesText = `{"seed":1,"traces":[{"name":"a ×4","loaded":true,"rows":` + rowsText + `}],"frontiers":[{"workload":"a ×4","thresholds":[1,2],"rows":` + rowsText + `}],
 	"sagemaker":[{"name":"long","speed":12,"rows":` + rowsText + `}]}`
 
 func TestPictures(t *testing.T) {
