@@ -194,7 +194,7 @@ func TestAllocationsUnsampled(t *testing.T) {
 	s := costServer(t)
 	headers, body := buffered(t, 64<<10)
 	run := func() float64 {
-		return testing.AllocsPerRun(100, func() {
+		return testing.AllocsPerRun(1500, func() {
 			st := s.begin(t.Context())
 			st.handle(headers)
 			st.handle(body)
@@ -205,7 +205,8 @@ func TestAllocationsUnsampled(t *testing.T) {
 	settings := *s.settings.Load()
 	settings.Recorder = unsampled{}
 	s.SetSettings(settings)
-	// The race detector makes the pool of scanners forget some of them.
+	// The race detector makes the pool of scanners forget a quarter of them, by chance; of
+	// so many runs it is near that.
 	if got := run(); got > before+1 {
 		t.Errorf("%v allocations instead of %v", got, before)
 	}

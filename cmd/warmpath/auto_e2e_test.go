@@ -32,8 +32,11 @@ func TestAutoThroughEnvoy(t *testing.T) {
 	for i := range 60 {
 		ask(fmt.Sprint("early ", i), 1)
 	}
+	// Where 20 conversations have their homes by chance, two replicas or fewer have all of
+	// them once in ten million runs.
+	const talks = 20
 	used, moved := make(map[string]bool), 0
-	for talk := range 12 {
+	for talk := range talks {
 		home := ask(fmt.Sprint(talk), 1)
 		used[home] = true
 		for turn := 2; turn <= 5; turn++ {
@@ -43,30 +46,30 @@ func TestAutoThroughEnvoy(t *testing.T) {
 			}
 		}
 	}
-	if moved > 6 {
-		t.Errorf("%d of 48 times a conversation went elsewhere", moved)
+	if moved > 10 {
+		t.Errorf("%d of 80 times a conversation went elsewhere", moved)
 	}
-	if len(used) < 4 {
-		t.Errorf("12 conversations are served by %d replicas of 5", len(used))
+	if len(used) < 3 {
+		t.Errorf("%d conversations are served by %d replicas of 5", talks, len(used))
 	}
 	// KV_AWARE knows what the strategy before it has sent where.
 	last := make(map[int]string)
-	for talk := range 12 {
+	for talk := range talks {
 		last[talk] = ask(fmt.Sprint(talk), 6)
 	}
 	if err := s.SetConfig(t.Context(), stack.Config{Strategy: "KV_AWARE"}); err != nil {
 		t.Fatal(err)
 	}
 	moved = 0
-	for talk := range 12 {
+	for talk := range talks {
 		if ask(fmt.Sprint(talk), 7) != last[talk] {
 			moved++
 		}
 	}
 	if moved > 3 {
-		t.Errorf("KV_AWARE: %d of 12 conversations went elsewhere", moved)
+		t.Errorf("KV_AWARE: %d of %d conversations went elsewhere", moved, talks)
 	}
-	if n := metric(t, s, "warmpath_decisions_total", `reason="warm"`, `strategy="KV_AWARE"`); n < 9 {
+	if n := metric(t, s, "warmpath_decisions_total", `reason="warm"`, `strategy="KV_AWARE"`); n < 15 {
 		t.Errorf("%v decisions by what is warm", n)
 	}
 	atRest(t, s)
