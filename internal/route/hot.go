@@ -23,9 +23,9 @@ type HotPrefix struct {
 }
 
 // HotPrefixes returns at most so many prefixes, the hottest first: those at which the
-// recent requests part, and that an endpoint of now has served. It looks at a bounded number of requests, one at a time, so that
-// it holds decisions up no longer than one of them. Without the automatic prefix length
-// and KVAware there are none.
+// recent requests part, and that an endpoint of now has served. It looks at a bounded
+// number of requests, one at a time, so that it holds decisions up no longer than one of
+// them. Without the automatic prefix length and KVAware there are none.
 func (r *Router) HotPrefixes(most int) []HotPrefix {
 	t := r.Table()
 	found := make(map[uint64]HotPrefix)

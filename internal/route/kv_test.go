@@ -161,16 +161,7 @@ func set(list []fleet.Endpoint, address string) (fleet.Endpoint, bool) {
 }
 
 func TestKVAwareDoesNotAllocate(t *testing.T) {
-	table := kvRouter(AutoConcurrencyThreshold, endpoints(16)...).Table()
-	levels := prompt("a", 128)
-	now := int64(0)
-	if n := testing.AllocsPerRun(200, func() {
-		now += 1e6
-		_, slot := table.Pick(ask(levels, now))
-		slot.Release()
-	}); n != 0 {
-		t.Errorf("%v allocations a pick", n)
-	}
+	allocatesNothing(t, kvRouter(AutoConcurrencyThreshold, endpoints(16)...).Table())
 }
 
 // An endpoint that was away may have lost its cache: it comes back cold. Those that

@@ -187,13 +187,5 @@ func TestPressureHasALeastFactor(t *testing.T) {
 func TestPickUnderPressureDoesNotAllocate(t *testing.T) {
 	w := newWorld(16, AutoConcurrencyThreshold)
 	w.crowd(2*crowded, endpoints(1)[0].Address, 1_000_000)
-	table, levels := w.router.Table(), prompt("a", 128)
-	now := int64(0)
-	if n := testing.AllocsPerRun(200, func() {
-		now += 1e6
-		_, slot := table.Pick(ask(levels, now))
-		slot.Release()
-	}); n != 0 {
-		t.Errorf("%v allocations a pick", n)
-	}
+	allocatesNothing(t, w.router.Table())
 }
