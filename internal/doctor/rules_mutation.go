@@ -19,12 +19,12 @@ func mutationRules() []Rule {
 		{
 			ID: "steering-refused", Severity: Error, What: "mutation_rules do not let warmpath set the header that names the endpoint or the pool, and Envoy goes by it",
 			Why:    "Envoy leaves the header out without a word and chooses by itself",
-			Source: "DOCTOR.md, What was measured", Fix: "mutation_rules: {allow_envoy: true}", check: steeringRefused,
+			Source: "DOCTOR.md, What was measured", Fix: "mutation_rules: {allow_envoy: true}", check: silentlyRefused((*gateway).steering),
 		},
 		{
 			ID: "no-retries", Severity: Warning, What: "mutation_rules do not let warmpath set x-envoy-retry-on",
 			Why:    "nothing is retried: with a dead replica 47 of 50 requests got 503",
-			Source: "RATIONALE.md, Why is the route's retry policy without `retry_on`?", Fix: "mutation_rules: {allow_envoy: true}", check: noRetries,
+			Source: "RATIONALE.md, Why is the route's retry policy without `retry_on`?", Fix: "mutation_rules: {allow_envoy: true}", check: silentlyRefused((*gateway).retryHeaders),
 		},
 	}
 }
@@ -90,18 +90,13 @@ func mutationsFail(g *gateway, report report) {
 	})
 }
 
-func steeringRefused(g *gateway, report report) {
-	g.eachRefused(g.steering(), func(p *processor, refused string, at path) {
-		if !p.GetMutationRules().GetDisallowIsError().GetValue() {
-			report(at, "%s is refused", refused)
-		}
-	})
-}
-
-func noRetries(g *gateway, report report) {
-	g.eachRefused(g.retryHeaders(), func(p *processor, refused string, at path) {
-		if !p.GetMutationRules().GetDisallowIsError().GetValue() {
-			report(at, "%s is refused", refused)
-		}
-	})
+// silentlyRefused reports those of the headers that are left out without an error.
+func silentlyRefused(headers func(*gateway) []string) func(*gateway, report) {
+	return func(g *gateway, report report) {
+		g.eachRefused(headers(g), func(p *processor, refused string, at path) {
+			if !p.GetMutationRules().GetDisallowIsError().GetValue() {
+				report(at, "%s is refused", refused)
+			}
+		})
+	}
 }
